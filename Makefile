@@ -1,0 +1,65 @@
+# Targets for people; `make` alone lists them. Everything a target needs it sets up by itself.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-wine lint lock bench demo dist-windows clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install -q --no-deps --no-build-isolation -e .
+	touch $@
+
+setup: $(STAMP) ## make .venv from the lock file and install the project into it
+
+native: $(STAMP) ## generate the cffi module and build the emulator's native library
+	$(BIN)/python cffi_build.py
+
+proto: $(STAMP) ## regenerate shim/api and runhcs/containerd_api from proto/
+	$(BIN)/python scripts/generate_api.py
+
+docs: $(STAMP) ## regenerate docs/annotations.md and docs/options.md
+	$(BIN)/python scripts/generate_docs.py
+
+test: ## everything: sets up what is missing, runs all levels, says what was left out
+	scripts/test.sh
+
+test-unit: native ## pure logic only
+	$(BIN)/pytest tests/unit -n auto
+
+test-emulated: native ## shim, bindings and emulator together
+	$(BIN)/pytest tests/emulated -n 4
+
+test-containerd: native ## under real containerds
+	$(BIN)/pytest tests/containerd -n 4
+
+test-wine: dist-windows ## the Windows distribution, as built, under Wine, with containerd.exe and ctr.exe
+	GOOS=windows scripts/go-programs.sh
+	$(BIN)/pytest tests/wine -n 2 --dist loadfile
+
+dist-windows: native ## the zip for Windows nodes, under dist/
+	$(BIN)/python scripts/dist_windows.py
+
+lint: $(STAMP) ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy --config-file packaging/windows/mypy.ini
+
+lock: ## resolve requirements/dev.in into the lock file
+	uv pip compile -q --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/dev.in -o requirements/dev.lock
+
+bench: native ## latency benchmarks, ours and Go's interleaved
+	$(BIN)/python -m bench
+
+demo: $(STAMP) ## run containers on the emulator, with and without containerd
+	$(BIN)/runhcs demo
+
+clean: ## remove what was built
+	rm -rf $(VENV) build dist hcs_emulator/native/build .mypy_cache .ruff_cache .pytest_cache
