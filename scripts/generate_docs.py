@@ -1,0 +1,118 @@
+"""Write docs/annotations.md and docs/options.md from the tables that the shim itself uses. `make docs` runs this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shim.oci import annotations, other_annotations, vm_annotations
+from shim.oci.annotation import ANY, CONTAINER, CONTAINER_IN_VM, VM, Annotation, Kind
+from shim.oci.annotation_table import module_rows
+from shim.oci.option_table import OPTIONS, Option
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTE = "<!-- Made by `make docs` from the tables in shim/oci: change those. -->\n"
+
+SCOPES = {CONTAINER: "container", VM: "VM", CONTAINER_IN_VM: CONTAINER_IN_VM, ANY: "container, pod"}
+
+ANNOTATIONS_INTRO = """# Annotations
+
+What this shim makes of every annotation that runhcs shims know. In Kubernetes they stand in a pod's
+`metadata.annotations` and reach the shim only if containerd's `pod_annotations` or `container_annotations` let them
+pass: `runhcs config containerd` prints runtimes that do. With ctr: `ctr run --annotation KEY=VALUE`.
+
+Keys are compared exactly, capitals included. Precedence for any setting: annotation, then [option](options.md), then
+the field of the OCI spec, then the default. Keys that begin with `io.microsoft.` or `microsoft.com/` and are not listed
+here are logged once and have no effect.
+
+*Read from*: `container` is the spec of the container itself. `VM` is the spec that makes the utility VM: a pod's
+sandbox, or an isolated container without a pod; on others it is too late, and without a VM it is noted in the log.
+"""
+
+OPTIONS_INTRO = """# Runtime options
+
+What stands in containerd's configuration below `options` of a runtime, with the keys of the first column, in any case.
+Values are checked: one that is not allowed, and in TOML a key that is none, fails the create with InvalidArgument and a
+sentence that names key, value and what is allowed. Unknown fields of a protobuf message are passed over, since a newer
+containerd may send them. Options marked *no effect* are logged once if they are set; so are those about utility VMs
+where there is none.
+
+They arrive in one of two messages:
+
+- `containerd.runhcs.v1.Options`, for the runtime type `io.containerd.runhcs.v1`. containerd knows these twenty and
+  drops every other key without a word.
+- `runtimeoptions.v1.Options`, for any other runtime type that ends in `.runhcs.v1` (`io.example.runhcs.v1` starts the
+  same binary) and for `ctr run --runtime-config-path FILE` on Linux. It carries the table as TOML text, or the path of
+  a TOML file: the same keys, and `SandboxOsVersion`.
+
+Precedence for any setting: [annotation](annotations.md), then option, then the field of the OCI spec, then the default.
+
+`SandboxOsVersion` can be given in three ways, the first that is there counts:
+
+1. the annotation `io.microsoft.virtualmachine.sandbox-os-version` of a pod or container;
+2. the key `SandboxOsVersion` in TOML, where the runtime type is not `io.containerd.runhcs.v1`;
+3. the same annotation as an entry of `DefaultContainerAnnotations`, which works with every runtime type.
+"""
+
+
+def main() -> None:
+    for name, text in pages().items():
+        (ROOT / "docs" / name).write_text(text, encoding="utf-8")
+
+
+def pages() -> dict[str, str]:
+    return {"annotations.md": annotations_page(), "options.md": options_page()}
+
+
+def annotations_page() -> str:
+    shared = module_rows(annotations)
+    machines = {key: row for key, row in {**shared, **module_rows(vm_annotations)}.items() if _is_for_vm(row)}
+    parts = [
+        ("Containers and pods", [row for row in shared.values() if not _is_for_vm(row)]),
+        ("Utility VMs", list(machines.values())),
+        ("Not for this shim", list(module_rows(other_annotations).values())),
+    ]
+    out = [NOTE, ANNOTATIONS_INTRO]
+    for title, rows in parts:
+        out.append(f"\n## {title}\n\n| Annotation | Value | Read from | Default | Effect |\n{'| --- ' * 5}|\n")
+        out += [_annotation_row(row) for row in rows]
+    out.append("\n## Values\n\n| Value | What happens to others |\n| --- | --- |\n")
+    kinds = {row.kind.text: row.kind for _, rows in parts for row in rows}
+    out += [f"| {_cell(kind.text)} | {_cell(kind.wrong)} |\n" for kind in kinds.values()]
+    return "".join(out)
+
+
+def _is_for_vm(row: Annotation) -> bool:
+    return row.scope in (VM, CONTAINER_IN_VM)
+
+
+def _annotation_row(row: Annotation) -> str:
+    key = f"{row}<GUID>" if row.endswith(".") else row
+    effect = row.effect if row.outcome == "applied" else f"*{row.outcome.capitalize()}.* {row.effect}"
+    cells = (f"`{key}`", _short(row.kind), SCOPES[row.scope], row.default or "-", effect)
+    return "| " + " | ".join(_cell(text) for text in cells) + " |\n"
+
+
+def _short(kind: Kind) -> str:
+    """As much as fits a narrow column; the whole is in the table of values."""
+    return kind.text.partition(" (also")[0].partition(";")[0]
+
+
+def options_page() -> str:
+    out = [NOTE, OPTIONS_INTRO, "\n| No. | Key | Allowed | Effect |\n| --- | --- | --- | --- |\n"]
+    out += [_option_row(option) for option in OPTIONS]
+    return "".join(out)
+
+
+def _option_row(option: Option) -> str:
+    effect = f"*No effect.* {option.effect}" if option.unused else option.effect
+    number = str(option.number) if option.number else "-"
+    allowed = "text or number" if not option.number else option.allowed
+    return "| " + " | ".join(_cell(text) for text in (number, f"`{option.key}`", allowed, effect)) + " |\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    main()
