@@ -1,0 +1,62 @@
+# Generated from runhcs/inspect.proto by scripts/generate_api.py. Do not edit; `make proto` regenerates it.
+from __future__ import annotations
+
+from shim.api.wire import Message, put_string, read_string, read_tag, read_varint, skip
+
+
+class InspectRequest(Message):
+    __slots__ = ("properties",)
+    FULL_NAME = "runhcs.inspect.v1.InspectRequest"
+
+    def __init__(self, *, properties: bool = False) -> None:
+        self.properties = properties
+
+    def merge(self, data: bytes, pos: int, end: int) -> None:
+        while pos < end:
+            tag = data[pos]
+            pos += 1
+            if tag > 127:
+                tag, pos = read_tag(data, pos, end)
+            if tag == 8:
+                value, pos = read_varint(data, pos, end)
+                self.properties = value != 0
+            else:
+                pos = skip(data, pos, end, tag)
+
+    def encode(self) -> bytes:
+        out: list[bytes] = []
+        if self.properties:
+            out.append(b'\x08\x01')
+        return b"".join(out)
+
+
+class InspectResponse(Message):
+    __slots__ = ("json",)
+    FULL_NAME = "runhcs.inspect.v1.InspectResponse"
+
+    def __init__(self, *, json: str = "") -> None:
+        self.json = json
+
+    def merge(self, data: bytes, pos: int, end: int) -> None:
+        while pos < end:
+            tag = data[pos]
+            pos += 1
+            if tag > 127:
+                tag, pos = read_tag(data, pos, end)
+            if tag == 10:
+                self.json, pos = read_string(data, pos, end)
+            else:
+                pos = skip(data, pos, end, tag)
+
+    def encode(self) -> bytes:
+        out: list[bytes] = []
+        if self.json:
+            out.append(put_string(b'\n', self.json))
+        return b"".join(out)
+
+
+SERVICES: dict[str, dict[str, tuple[type[Message], type[Message]]]] = {
+    "runhcs.inspect.v1.Inspect": {
+        "Shim": (InspectRequest, InspectResponse),
+    },
+}

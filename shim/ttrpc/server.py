@@ -1,0 +1,160 @@
+"""The server: services by name, a thread per connection, workers and deadlines shared by all."""
+
+from __future__ import annotations
+
+import sys
+from _thread import allocate_lock, start_new_thread
+from time import monotonic, sleep
+
+from shim.ttrpc.call import Call, ServerStream
+from shim.ttrpc.connection import INLINE, STREAM, WORKER, Connection
+from shim.ttrpc.deadlines import Deadlines
+from shim.ttrpc.envelope import encode_route
+from shim.ttrpc.status import StatusError
+from shim.ttrpc.transport import as_listener, as_stream, release
+from shim.ttrpc.workers import Workers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from shim.ttrpc.transport import Listener, Stream
+
+__all__ = ["Call", "Method", "Server", "ServerStream"]
+
+# accept() fails with these while the system is short of something; the listener itself is sound.
+_PASSING = frozenset((4, 12, 23, 24, 103, 105))  # EINTR ENOMEM ENFILE EMFILE ECONNABORTED ENOBUFS
+_PAUSE = 0.05
+# How long a client has to hang up by itself when the server ends.
+HANG_UP_TIME = 0.2
+
+
+class Method:
+    """A handler and where it runs."""
+
+    __slots__ = ("handler", "kind")
+
+    def __init__(self, kind: int, handler: Callable[..., Any]) -> None:
+        self.kind = kind
+        self.handler = handler
+
+    @classmethod
+    def inline(cls, handler: Callable[[Call], bytes]) -> Method:
+        """In the reading thread: it must not block, but it may defer."""
+        return cls(INLINE, handler)
+
+    @classmethod
+    def worker(cls, handler: Callable[[Call], bytes]) -> Method:
+        """In a worker thread."""
+        return cls(WORKER, handler)
+
+    @classmethod
+    def stream(cls, handler: Callable[[ServerStream], bytes | None]) -> Method:
+        """In a worker thread, with a stream to receive from and send to."""
+        return cls(STREAM, handler)
+
+
+class Server:
+    def __init__(
+        self, services: Mapping[str, Mapping[str, Method]], report: Callable[[BaseException], None] | None = None
+    ) -> None:
+        """`report` is told of exceptions that are faults of a handler, not answers (`StatusError`). Default: say
+        nothing."""
+        self.services = services
+        self.routes = {
+            encode_route(service, name): method
+            for service, methods in services.items()
+            for name, method in methods.items()
+        }
+        self.workers = Workers()
+        self.deadlines = Deadlines()
+        self.stopping = False
+        self._report = report
+        self._lock = allocate_lock()
+        self._connections: set[Connection] = set()
+        self._listeners: list[Listener] = []
+
+    def serve(self, listener: Listener | _socket.socket) -> None:
+        """Accept until `shutdown` or until the listener is closed."""
+        listener = as_listener(listener)
+        with self._lock:
+            self._listeners.append(listener)
+        while not self.stopping:
+            try:
+                stream = listener.accept()
+            except OSError as error:
+                if self.stopping or error.errno not in _PASSING:
+                    break
+                sleep(_PAUSE)
+                continue
+            self.attach(stream)
+        with self._lock:
+            self._listeners.remove(listener)
+        listener.close()
+        release(listener)
+
+    def attach(self, stream: Stream | _socket.socket) -> Connection | None:
+        """Serve one connected stream in a thread of its own. None if the server is stopping or out of threads."""
+        stream = as_stream(stream)
+        connection = Connection(self, stream)
+        with self._lock:
+            if not self.stopping:
+                self._connections.add(connection)
+                try:
+                    start_new_thread(connection.serve, ())
+                    return connection
+                except RuntimeError as error:
+                    self._connections.discard(connection)
+                    self.report(error)
+        stream.close()
+        release(stream)
+        return None
+
+    def shutdown(self, timeout: float) -> bool:
+        """Stop accepting, let running handlers finish and their answers leave, then close. False if time ran out first;
+        all is closed then nevertheless. Not to be called by a handler, which would wait for itself."""
+        deadline = monotonic() + timeout
+        self.stopping = True
+        with self._lock:
+            listeners = list(self._listeners)
+        for listener in listeners:
+            listener.close()
+        graceful = True
+        while any(connection.busy for connection in self.connections()):
+            if monotonic() >= deadline:
+                graceful = False
+                break
+            sleep(0.002)
+        # Go's client may take the end of a connection for the answer that came just before it: it goes first.
+        hung_up = min(deadline, monotonic() + HANG_UP_TIME)
+        while self.connections() and monotonic() < hung_up:
+            sleep(0.002)
+        for connection in self.connections():
+            connection.close()
+        while self.connections() and monotonic() < deadline + 1.0:
+            sleep(0.002)
+        self.workers.close()
+        self.deadlines.close()
+        return graceful
+
+    def connections(self) -> list[Connection]:
+        with self._lock:
+            return list(self._connections)
+
+    def forget(self, connection: Connection) -> None:
+        with self._lock:
+            self._connections.discard(connection)
+
+    def report_handler(self, error: BaseException) -> None:
+        if not isinstance(error, StatusError):
+            self.report(error)
+
+    def report(self, error: BaseException) -> None:
+        if self._report is None:
+            return
+        try:
+            self._report(error)
+        except Exception as second:
+            sys.stderr.write(f"ttrpc: reporting {error!r} failed: {second!r}\n")

@@ -1,0 +1,61 @@
+"""How a socket is a stream or a listener of ttrpc."""
+
+from __future__ import annotations
+
+import _socket
+
+_NOW = getattr(_socket, "MSG_DONTWAIT", 0) | getattr(_socket, "MSG_NOSIGNAL", 0)
+
+
+class SocketStream:
+    """A connected socket. `close` only shuts it down, which wakes all who are blocked on it; `release`, called by the
+    reading thread when it is through, gives the descriptor back. Closing it earlier could hand its number to somebody
+    else while a thread is on its way into a system call with it."""
+
+    __slots__ = ("_socket", "recv", "sendall")
+
+    def __init__(self, connected: _socket.socket) -> None:
+        connected.setblocking(True)
+        self._socket = connected
+        self.recv = connected.recv
+        self.sendall = connected.sendall
+
+    if _NOW:
+
+        def send_now(self, data: bytes) -> int:
+            try:
+                return self._socket.send(data, _NOW)
+            except BlockingIOError:
+                return 0
+
+    def close(self) -> None:
+        try:
+            self._socket.shutdown(_socket.SHUT_RDWR)
+        except OSError:
+            pass  # the peer was quicker, or it is released already
+
+    def release(self) -> None:
+        self._socket.close()
+
+
+class SocketListener:
+    """A listening socket; `close` and `release` as for a stream."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, listening: _socket.socket) -> None:
+        listening.setblocking(True)
+        self._socket = listening
+
+    def accept(self) -> SocketStream:
+        descriptor, _ = self._socket._accept()  # type: ignore[attr-defined]
+        return SocketStream(_socket.socket(self._socket.family, self._socket.type, self._socket.proto, descriptor))
+
+    def close(self) -> None:
+        try:
+            self._socket.shutdown(_socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def release(self) -> None:
+        self._socket.close()

@@ -1,0 +1,72 @@
+"""Threads for handlers that may block: as many as are needed at the moment, none kept for long.
+
+There is no upper bound, on purpose: a bound would let calls that hang keep Kill from being run. What is bounded is
+how long an idle thread stays. The thread that became idle last is used first, so those not needed grow old and end.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Callable
+    from typing import Any
+
+IDLE_SECONDS = 10.0
+
+
+class _Worker:
+    __slots__ = ("task", "wake")
+
+    def __init__(self, task: tuple[Callable[..., None], tuple[Any, ...]]) -> None:
+        self.task: tuple[Callable[..., None], tuple[Any, ...]] | None = task
+        self.wake = allocate_lock()
+        self.wake.acquire()
+
+
+class Workers:
+    __slots__ = ("_closed", "_idle", "_idle_seconds", "_lock")
+
+    def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._lock: LockType = allocate_lock()
+        self._idle: list[_Worker] = []
+        self._idle_seconds = idle_seconds
+        self._closed = False
+
+    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Run the function, which must not raise, in a thread. Raises RuntimeError if the system gives none."""
+        task = (function, arguments)
+        with self._lock:
+            if self._idle:
+                worker = self._idle.pop()
+                worker.task = task
+                worker.wake.release()
+                return
+        start_new_thread(self._run, (_Worker(task),))
+
+    def close(self) -> None:
+        """Let idle threads end now and busy ones when they are through."""
+        with self._lock:
+            self._closed = True
+            for worker in self._idle:
+                worker.wake.release()
+            self._idle.clear()
+
+    def _run(self, worker: _Worker) -> None:
+        while worker.task is not None:
+            function, arguments = worker.task
+            worker.task = None
+            function(*arguments)
+            del function, arguments  # an idle thread must not keep a call alive
+            with self._lock:
+                if self._closed:
+                    return
+                self._idle.append(worker)
+            if not worker.wake.acquire(True, self._idle_seconds):
+                with self._lock:
+                    if worker in self._idle:
+                        self._idle.remove(worker)
+                        return
+                worker.wake.acquire()  # given a task in the very last moment
