@@ -1,0 +1,110 @@
+"""What containers need from the host: final paths, mounts, processors, and whether Linux specs can be run."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Elsewhere than on Windows, HCS is emulated by real Linux processes: specs with nothing but a `linux` section run
+# too, and root file systems may be what Linux snapshotters mount.
+EMULATES = sys.platform != "win32"
+
+# A page, less what the kernel wants for itself.
+MAX_MOUNT_DATA = 4000
+_LOWER = "lowerdir="
+
+
+def operating_system() -> str:
+    """As container platforms name it."""
+    return "linux" if EMULATES else "windows"
+
+
+def architecture() -> str:
+    """As container platforms name it."""
+    machine = os.environ.get("PROCESSOR_ARCHITECTURE", "") if sys.platform == "win32" else os.uname().machine
+    return {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64"}.get(machine.lower(), machine.lower())
+
+
+def processors() -> int:
+    return os.cpu_count() or 1
+
+
+def revision() -> int:
+    """The update of this Windows, 0 if it does not tell. An emulated one has every update of its build."""
+    if sys.platform == "win32":
+        import winreg
+
+        try:
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SOFTWARE\Microsoft\Windows NT\CurrentVersion") as key:
+                return int(winreg.QueryValueEx(key, "UBR")[0])
+        except (OSError, ValueError):
+            return 0
+    return 0xFFFF
+
+
+def beside_program(name: str) -> str:
+    """A file beside the shim's program: the .exe, or the modules that `runhcs install` compiled."""
+    return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), name)
+
+
+def final_path(path: str) -> str:
+    """A path with all links followed, in the form HCS takes: by volume on Windows. OSError if nothing is there."""
+    if sys.platform == "win32":
+        from shim.platform.windows.paths import final_path as by_volume
+
+        return by_volume(path)
+    return os.path.realpath(path, strict=True)
+
+
+def is_absolute(path: str) -> bool:
+    """Absolute as a path of this host."""
+    return os.path.isabs(path)
+
+
+def mount(source: str, target: str, fstype: str, options: Sequence[str]) -> None:
+    """Mount a root file system as a snapshotter describes it. Only where HCS is emulated."""
+    if sys.platform == "win32":
+        raise OSError(50, "Windows mounts layers, not file systems")
+    from shim.platform.mounts_linux import mount as mount_linux
+
+    if fstype != "overlay" or sum(len(option) + 1 for option in options) < MAX_MOUNT_DATA:
+        mount_linux(source, target, fstype, options)
+        return
+    shorter, descriptor = _shorten(options)
+    try:
+        mount_linux(source, target, fstype, shorter)
+    finally:
+        os.close(descriptor)
+
+
+def _shorten(options: Sequence[str]) -> tuple[list[str], int]:
+    """An overlay's options with its lower directories named from a descriptor of what their paths have in common.
+
+    The kernel takes one page of options; an image with fifty layers needs more. The caller closes the descriptor.
+    """
+    lower = next((option for option in options if option.startswith(_LOWER)), _LOWER)
+    directories = lower[len(_LOWER) :].split(":")
+    common = os.path.commonpath(directories) if all(map(os.path.isabs, directories)) else "/"
+    descriptor = os.open(common, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    paths = [f"/proc/self/fd/{descriptor}/{os.path.relpath(directory, common)}" for directory in directories]
+    return [_LOWER + ":".join(paths) if option == lower else option for option in options], descriptor
+
+
+def unmount(target: str) -> None:
+    """Unmount what is there; nothing being there is as good. What is in use goes when its last user does."""
+    if sys.platform == "win32":
+        return
+    from shim.platform.mounts_linux import unmount as unmount_linux
+
+    try:
+        unmount_linux(target)
+    except OSError as error:
+        import errno
+
+        if error.errno != errno.EBUSY:
+            raise
+        unmount_linux(target, detach=True)

@@ -1,0 +1,268 @@
+"""Where a shim listens: a Unix socket whose path follows from containerd's address, the namespace and the id.
+
+The rule is containerd's own (sha256 of the joined path under `/run/containerd/s`), so `ctr shim` finds the socket. Only
+root may enter the directory, only root may open the socket, and a peer must be of the same user: three locks, since
+whoever speaks to the shim runs containers as root.
+"""
+
+from __future__ import annotations
+
+import _socket
+import posix
+
+SCHEME = "unix://"
+DEFAULT_DIRECTORY = "/run/containerd/s"
+DIRECTORY_VARIABLE = "RUNHCS_SOCKET_DIR"
+# sun_path has 108 bytes with its NUL; containerd refuses above 106.
+MAX_PATH = 106
+BACKLOG = 128
+# How long a shim that is being killed may still look alive.
+DYING_TIME = 0.5
+
+_DIRECTORY = 0o040000
+_SOCKET = 0o140000
+_TYPE = 0o170000
+_EADDRINUSE = 98
+_CREDENTIALS = 12  # struct ucred: pid, uid, gid
+
+
+class EndpointError(Exception):
+    """An endpoint that cannot be had. The message says what to do."""
+
+
+def address_for(containerd_address: str, namespace: str, id: str, directory: str = "") -> str:
+    """The address of the shim that serves this id."""
+    directory = directory or posix.environ.get(DIRECTORY_VARIABLE.encode(), b"").decode() or DEFAULT_DIRECTORY
+    joined = _clean("/".join(part for part in (containerd_address, namespace, id) if part))
+    return f"{SCHEME}{directory.rstrip('/')}/{_hash(joined.encode('utf-8', 'surrogateescape'))}"
+
+
+def _hash(data: bytes) -> str:
+    try:  # a library of its own, which a daemon does without
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:  # Python 3.12 and later
+        from _sha2 import sha256  # type: ignore[import-not-found]
+    return str(sha256(data).hexdigest())
+
+
+def _clean(path: str) -> str:
+    """Go's path.Clean: what is hashed must be what containerd hashes."""
+    parts: list[str] = []
+    rooted = path.startswith("/")
+    for part in path.split("/"):
+        if part == "..":
+            if parts and parts[-1] != "..":
+                parts.pop()
+            elif not rooted:
+                parts.append(part)
+        elif part not in ("", "."):
+            parts.append(part)
+    return ("/" if rooted else "") + "/".join(parts) or "."
+
+
+def path_of(address: str) -> str:
+    """The socket's path in an address, which may come with or without its scheme."""
+    path = address.removeprefix(SCHEME)
+    if not path.startswith("/"):
+        raise EndpointError(f"address {address!r} is not a Unix socket: use unix:///path")
+    return path
+
+
+def inherited(descriptor: int) -> _socket.socket:
+    """A Unix socket that was left to us under this number. It is not for our own children."""
+    posix.set_inheritable(descriptor, False)
+    return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptor)
+
+
+def address_of(listener: _socket.socket) -> str:
+    return f"{SCHEME}{listener.getsockname()}"
+
+
+def name_of(address: str) -> str:
+    """What tells one shim's address from another's, whatever the directory."""
+    return address.rpartition("/")[2]
+
+
+def listen(address: str) -> _socket.socket:
+    """A listening socket. A socket that nobody answers on any more is replaced."""
+    path = path_of(address)
+    size = len(path.encode("utf-8", "surrogateescape"))
+    if size > MAX_PATH:
+        raise EndpointError(
+            f"socket path {path} has {size} bytes, above {MAX_PATH}: set {DIRECTORY_VARIABLE} to a shorter directory"
+        )
+    _make_directory(path.rpartition("/")[0] or "/")
+    listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        try:
+            _bind(listener, path)
+        except OSError as error:
+            if error.errno != _EADDRINUSE:
+                raise
+            _replace(listener, path)
+    except OSError as error:
+        listener.close()
+        raise EndpointError(f"cannot listen on {path}: {error.strerror}; is its directory writable?") from None
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _bind(listener: _socket.socket, path: str) -> None:
+    before = posix.umask(0o177)
+    try:
+        listener.bind(path)
+    finally:
+        posix.umask(before)
+    listener.listen(BACKLOG)
+
+
+def _replace(listener: _socket.socket, path: str) -> None:
+    """Take over the path of a shim that died. Under a lock: two who find the same leftover must not remove each
+    other's new socket."""
+    import fcntl
+
+    directory = posix.open(path.rpartition("/")[0], posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        try:
+            if posix.lstat(path).st_mode & _TYPE != _SOCKET:
+                raise EndpointError(f"{path} is in the way and is not a socket: remove it")
+            if is_alive(path):
+                raise EndpointError(f"a shim is already running on {path}: delete its task first, or use another id")
+            posix.unlink(path)
+        except FileNotFoundError:
+            pass  # its shim has just gone
+        _bind(listener, path)
+    finally:
+        posix.close(directory)
+
+
+def _make_directory(path: str) -> None:
+    """The directory, made if it is missing. One that others may enter is refused, not changed: it may be /tmp."""
+    try:
+        try:
+            status = posix.lstat(path)
+        except FileNotFoundError:
+            _make_all(path, 0o700)
+            status = posix.lstat(path)
+    except OSError as error:
+        raise EndpointError(f"socket directory {path}: {error.strerror}; set {DIRECTORY_VARIABLE} to another") from None
+    if status.st_mode & _TYPE != _DIRECTORY:
+        raise EndpointError(f"socket directory {path} is not a directory: set {DIRECTORY_VARIABLE} to another")
+    if status.st_uid != posix.geteuid() or status.st_mode & 0o077:
+        raise EndpointError(
+            f"socket directory {path} is open to others: chmod 700 it, or set {DIRECTORY_VARIABLE} to another"
+        )
+
+
+def _make_all(path: str, mode: int) -> None:
+    try:
+        posix.mkdir(path, mode)
+    except FileNotFoundError:
+        parent = path.rpartition("/")[0]
+        if not parent:
+            raise
+        _make_all(parent, 0o711)
+        posix.mkdir(path, mode)
+    except FileExistsError:
+        pass  # another start was quicker
+
+
+def exists(address: str) -> bool:
+    """Whether there is a socket, alive or not."""
+    try:
+        posix.lstat(path_of(address))
+    except (OSError, EndpointError):
+        return False
+    return True
+
+
+def is_alive(path: str) -> bool:
+    """Whether somebody listens there."""
+    try:
+        connect(path, 1.0).close()
+    except (TimeoutError, BlockingIOError):
+        return True  # a full backlog is a busy shim
+    except OSError:
+        return False
+    return True
+
+
+def connect(path: str, timeout: float | None) -> _socket.socket:
+    """A connection; every later operation on it has this timeout too."""
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout)
+        connection.connect(path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def peer_is_own_user(connection: _socket.socket) -> bool:
+    credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)
+    return int.from_bytes(credentials[4:8], "little") == posix.geteuid()
+
+
+class Listener:
+    """Accepts own user's connections, and only those. `close` wakes who waits in `accept`."""
+
+    __slots__ = ("_listener",)
+
+    def __init__(self, listener: _socket.socket) -> None:
+        listener.setblocking(True)
+        self._listener = listener
+
+    def accept(self) -> _socket.socket:
+        while True:
+            descriptor, _ = self._listener._accept()  # type: ignore[attr-defined]
+            connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptor)
+            if peer_is_own_user(connection):
+                return connection
+            connection.close()
+
+    def close(self) -> None:
+        try:
+            self._listener.shutdown(_socket.SHUT_RDWR)
+        except OSError:
+            pass  # closed before
+
+    def release(self) -> None:
+        """By the accepting thread, when it is through."""
+        self._listener.close()
+
+
+def remove(address: str) -> None:
+    """The socket's file. Only its owner, or who found nobody listening, may call this."""
+    try:
+        posix.unlink(path_of(address))
+    except (OSError, EndpointError):
+        pass
+
+
+def remove_stale(address: str) -> None:
+    """The socket's file, if it is one and nobody listens on it."""
+    try:
+        path = path_of(address)
+        if posix.lstat(path).st_mode & _TYPE == _SOCKET and not (is_alive(path) and _stays(path)):
+            posix.unlink(path)
+    except (OSError, EndpointError):
+        pass
+
+
+def _stays(path: str) -> bool:
+    """Whether a connection is kept. The kernel closes a killed shim's sockets one by one, and the listening one may be
+    the last: then others have heard of its end while it can still be connected to."""
+    try:
+        connection = connect(path, DYING_TIME)
+        try:
+            return bool(connection.recv(1))
+        finally:
+            connection.close()
+    except TimeoutError:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,118 @@
+"""Small files, read and written without `os`."""
+
+from __future__ import annotations
+
+import posix
+
+_REGULAR = 0o100000
+_TYPE = 0o170000
+
+
+def read(path: str, limit: int) -> bytes:
+    """A regular file's content, at most `limit` bytes of it. A FIFO in its place must not hold us up."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
+    try:
+        if posix.fstat(descriptor).st_mode & _TYPE != _REGULAR:
+            raise OSError(22, "not a regular file")
+        return read_all(descriptor, limit)
+    finally:
+        posix.close(descriptor)
+
+
+def size(path: str) -> int:
+    """In bytes; 0 when there is no such file."""
+    try:
+        return posix.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def read_all(descriptor: int, limit: int) -> bytes:
+    """What comes until the end, at most `limit` bytes."""
+    chunks = []
+    while limit > 0:
+        chunk = posix.read(descriptor, min(limit, 1 << 16))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
+
+
+def read_stdin(limit: int) -> bytes:
+    """Standard input to its end; nothing when it is closed, or a terminal, where nobody is about to type protobuf."""
+    try:
+        return b"" if posix.isatty(0) else read_all(0, limit)
+    except OSError:
+        return b""
+
+
+def write_stdout(data: bytes) -> None:
+    write_all(1, data)
+
+
+def write_stderr(data: bytes) -> None:
+    write_all(2, data)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[posix.write(descriptor, data) :]
+
+
+def write_atomic(path: str, data: bytes) -> None:
+    """The whole file or none of it, whoever looks and whenever we die."""
+    directory, _, name = path.rpartition("/")
+    temporary = f"{directory}/.{name}"
+    descriptor = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+    try:
+        try:
+            write_all(descriptor, data)
+        finally:
+            posix.close(descriptor)
+        posix.rename(temporary, path)
+    except OSError:
+        remove(temporary)
+        raise
+
+
+def create(path: str) -> int:
+    """An empty file, open for appending: the caller owns the descriptor."""
+    return posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+
+
+def make_directory(path: str) -> None:
+    """For the owner only; it may be there."""
+    try:
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+
+
+def listing(path: str) -> list[str]:
+    """The names in a directory, hidden ones aside; none if it is not there."""
+    try:
+        return [name for name in posix.listdir(path) if not name.startswith(".")]
+    except OSError:
+        return []
+
+
+def remove(path: str) -> None:
+    """Gone, or never there, or not ours to remove."""
+    try:
+        posix.unlink(path)
+    except OSError:
+        pass
+
+
+def close(descriptor: int) -> None:
+    posix.close(descriptor)
+
+
+def current_directory() -> str:
+    return posix.getcwd()
+
+
+def environment(name: str) -> str:
+    """A variable of the environment, "" when it is not set."""
+    return posix.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape")

@@ -1,0 +1,87 @@
+"""Hyper-V sockets as the emulator has them: Unix sockets at `hvsock/<vm id>/<service id>` in its directory.
+
+Who listens binds there and takes the name away again; the emulator makes and removes the VM's directory.
+"""
+
+from __future__ import annotations
+
+import os
+from _socket import AF_UNIX, SHUT_RDWR, SOCK_CLOEXEC, SOCK_STREAM, socket
+
+DEFAULT_DIRECTORY = "/run/hcs-emulator"
+BACKLOG = 16
+
+
+class Stream:
+    """One connection. Closing it wakes whoever reads from it."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, connection: socket) -> None:
+        self._socket = connection
+
+    def recv(self, size: int, /) -> bytes:
+        return self._socket.recv(size)
+
+    def sendall(self, data: bytes, /) -> None:
+        self._socket.sendall(data)
+
+    def detach(self) -> int:
+        """The descriptor, which is the caller's from now on."""
+        return self._socket.detach()
+
+    def close(self) -> None:
+        _shut(self._socket)
+
+
+class Listener:
+    """Waits for one service of one VM. Closing it wakes whoever waits in `accept`."""
+
+    __slots__ = ("_path", "_socket", "service_id")
+
+    def __init__(self, listening: socket, path: str, service_id: str) -> None:
+        self._socket = listening
+        self._path = path
+        self.service_id = service_id
+
+    def accept(self, timeout: float | None) -> Stream:
+        """The next connection. TimeoutError when none comes in time, OSError when the listener was closed."""
+        self._socket.settimeout(timeout)
+        descriptor, _ = self._socket._accept()  # type: ignore[attr-defined]
+        connection = socket(fileno=descriptor)
+        connection.settimeout(None)
+        return Stream(connection)
+
+    def close(self) -> None:
+        try:
+            os.unlink(self._path)
+        except OSError:
+            pass
+        _shut(self._socket)
+
+
+def listen(vm_id: str, service_id: str) -> Listener:
+    """Raises OSError, for one when there is no such VM."""
+    directory = os.path.join(os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY, "hvsock", vm_id)
+    path = os.path.join(directory, service_id)
+    listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+    try:
+        # Named through a descriptor: the path of a socket must be short, and that of the directory may not be.
+        descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            listening.bind(f"/proc/self/fd/{descriptor}/{service_id}")
+        finally:
+            os.close(descriptor)
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return Listener(listening, path, service_id)
+
+
+def _shut(connection: socket) -> None:
+    try:
+        connection.shutdown(SHUT_RDWR)
+    except OSError:
+        pass  # the other end was first
+    connection.close()

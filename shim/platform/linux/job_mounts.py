@@ -1,0 +1,64 @@
+r"""Where Windows' paths lead on the emulator's host, and how a volume or a file is shown elsewhere."""
+
+from __future__ import annotations
+
+import os
+
+from shim.platform.jobs import FILE_NOT_FOUND, GENERAL_FAILURE, JobError
+
+VOLUME = "\\\\?\\Volume{"
+_VERBATIM = "\\\\?\\"
+# As the emulator's service has it.
+_INSTANCE = "/run/hcs-emulator"
+
+
+def posix(path: str) -> str:
+    r"""`C:\a\b` is `/a/b`; a volume is where the emulator has mounted it."""
+    if path.startswith(VOLUME):
+        guid, _, rest = path[len(VOLUME) :].partition("}")
+        directory = os.environ.get("HCS_EMULATOR_DIR") or _INSTANCE
+        return os.path.normpath(f"{directory}/volumes/{guid.lower()}/" + rest.replace("\\", "/"))
+    path = path.removeprefix(_VERBATIM)
+    if len(path) > 1 and path[0].isalpha() and path[1] == ":":
+        path = "/" + path[2:].lstrip("\\/")
+    elif path.startswith("/"):
+        return os.path.normpath(path)
+    return os.path.normpath(path.replace("\\", "/"))
+
+
+def tree_of(path: str) -> int:
+    """A copy of the mount at a path, attached nowhere, which another mount namespace can attach."""
+    from shim.platform.mounts_linux import open_tree
+
+    try:
+        return open_tree(posix(path))
+    except OSError as error:
+        raise JobError(FILE_NOT_FOUND, f"{path!r} cannot be shown elsewhere: {error.strerror}") from error
+
+
+def mount(volume: str, directory: str) -> None:
+    from shim.platform.mounts_linux import mount as bind
+
+    target = posix(directory)
+    try:
+        os.makedirs(target, exist_ok=True)
+        bind(posix(volume), target, "", ["rbind"])
+    except OSError as error:
+        raise JobError(GENERAL_FAILURE, f"the container's files cannot be mounted at {directory}: {error}") from error
+
+
+def unmount(directory: str) -> None:
+    from shim.platform.host import unmount as unbind
+
+    target = posix(directory)
+    unbind(target)
+    try:
+        os.rmdir(target)
+    except FileNotFoundError:
+        pass
+
+
+def link(target: str, path: str) -> None:
+    place = posix(path)
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.symlink(posix(target), place)

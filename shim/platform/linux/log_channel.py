@@ -1,0 +1,65 @@
+"""The FIFO `<bundle>/log`, which containerd makes and reads.
+
+Opened for reading and writing: then it opens without a reader, writing never gives EPIPE, and what was written while
+containerd restarts is there when it comes back. Not blocking: when the pipe is full, lines are lost, and their number
+is told once there is room again.
+"""
+
+from __future__ import annotations
+
+import posix
+from _thread import allocate_lock
+
+
+class LogChannel:
+    """Lines in, whole and in order, or not at all."""
+
+    __slots__ = ("_descriptor", "_lock", "_lost", "_rest")
+
+    def __init__(self, bundle: str, namespace: str = "", id: str = "") -> None:
+        del namespace, id  # the FIFO has a name of its own
+        self._lock = allocate_lock()
+        self._lost = 0
+        # The end of a line that the pipe took only the beginning of.
+        self._rest = b""
+        try:
+            flags = posix.O_RDWR | posix.O_NONBLOCK | posix.O_APPEND | posix.O_CLOEXEC
+            self._descriptor = posix.open(f"{bundle}/log", flags)
+        except OSError:
+            self._descriptor = -1  # no containerd made one: nobody wants the log
+
+    def write(self, line: bytes) -> None:
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            if self._lost:
+                line = b'level=warning msg="log lines were lost, nobody read them" count=%d\n' % self._lost + line
+            if self._put(line):
+                self._lost = 0
+            else:
+                self._lost += 1
+
+    def _put(self, line: bytes) -> bool:
+        """False if the line was not begun."""
+        if self._rest:
+            taken = self._send(self._rest)
+            self._rest = self._rest[taken:]
+            if self._rest:
+                return False
+        taken = self._send(line)
+        if not taken:
+            return False
+        self._rest = line[taken:]
+        return True
+
+    def _send(self, data: bytes) -> int:
+        try:
+            return posix.write(self._descriptor, data)
+        except OSError:
+            return 0
+
+    def close(self) -> None:
+        with self._lock:
+            if self._descriptor >= 0:
+                posix.close(self._descriptor)
+                self._descriptor = -1

@@ -1,0 +1,193 @@
+"""One thread that moves the bytes of all streams of the shim.
+
+Everything is non-blocking. A pump waits either for its source or for its sink, never for both, by a one-shot
+registration with epoll: a hang-up that nobody can act on yet must not spin the thread.
+
+Descriptors belong to the relay from `add` on, and only its thread touches them, so none is closed under a running
+call. The thread begins with the first pump and ends with the last.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from _thread import allocate_lock, start_new_thread
+from time import monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _thread import LockType
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from shim.platform.linux.pump import Pump
+
+    Result = TypeVar("Result")
+
+CALL_TIMEOUT = 5.0
+
+
+class Relay:
+    def __init__(self) -> None:
+        self._lock: LockType = allocate_lock()
+        self._calls: list[Callable[[], None]] = []
+        self._pumps: set[Pump] = set()
+        self._waiting: dict[int, tuple[Pump, bool]] = {}  # descriptor -> its pump, and whether it is the sink
+        self._ready: list[tuple[Pump, bool]] = []  # those whose descriptor epoll does not take: always ready
+        self._running = False
+        self._epoll: select.epoll
+        self._wake = -1
+
+    def add(self, pump: Pump) -> None:
+        self.call(lambda: self._add(pump))
+
+    def stop(self, pumps: list[Pump]) -> None:
+        """Close the pumps at once, whatever is still on its way."""
+        if pumps:
+            self.call(lambda: self._stop(pumps))
+
+    def finish(self, pump: Pump) -> None:
+        """End the pump when all that has come by now is moved."""
+
+        def mark() -> None:
+            if not pump.over:
+                pump.finishing = True
+                self._forget(pump)
+                self._step(pump, False)
+
+        self.call(mark)
+
+    def call(self, function: Callable[[], Result]) -> Result | None:
+        """Run the function in the relay's thread and wait for its result; None if the thread is held up too long."""
+        done = allocate_lock()
+        done.acquire()
+        results: list[Result] = []
+        failures: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                results.append(function())
+            except BaseException as error:
+                failures.append(error)
+            finally:
+                done.release()
+
+        with self._lock:
+            self._calls.append(run)
+            if not self._running:
+                self._begin()
+            os.eventfd_write(self._wake, 1)
+        if not done.acquire(True, CALL_TIMEOUT):
+            return None
+        if failures:
+            raise failures[0]
+        return results[0]
+
+    # -- the thread
+
+    def _begin(self) -> None:
+        self._epoll = select.epoll()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        try:
+            self._epoll.register(self._wake, select.EPOLLIN)
+            start_new_thread(self._run, ())
+        except BaseException:
+            self._calls.clear()
+            self._epoll.close()
+            os.close(self._wake)
+            raise
+        self._running = True
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                calls, self._calls = self._calls, []
+                if not calls and not self._pumps:
+                    self._running = False
+                    self._epoll.close()
+                    os.close(self._wake)
+                    return
+            for call in calls:
+                call()
+            ready, self._ready = self._ready, []
+            for pump, is_sink in ready:
+                if not pump.over:
+                    self._step(pump, is_sink)
+            if not self._pumps:
+                continue
+            for descriptor, _ in self._epoll.poll(0 if self._ready else self._patience()):
+                if descriptor == self._wake:
+                    os.eventfd_read(self._wake)
+                    continue
+                entry = self._waiting.pop(descriptor, None)
+                if entry is not None:
+                    self._step(*entry)
+
+    def _patience(self) -> float | None:
+        """Give up sinks that have taken nothing for too long; how long until the next one is due."""
+        due: float | None = None
+        for pump in list(self._pumps):
+            if not pump.patience or pump.stalled is None:
+                continue
+            left = pump.stalled + pump.patience - monotonic()
+            if left <= 0:
+                self._forget(pump)
+                pump.give_up_sink()
+                self._step(pump, True)
+            elif due is None or left < due:
+                due = left
+        return due
+
+    def _add(self, pump: Pump) -> None:
+        if pump.over:
+            return  # a CloseIO was quicker than the rest of the start
+        self._pumps.add(pump)
+        # The source is waited for before it is read for the first time: a FIFO that no writer has opened yet reads as
+        # ended, and epoll knows better.
+        self._wait(pump, pump.source)
+
+    def _step(self, pump: Pump, woken_by_sink: bool) -> None:
+        try:
+            descriptor = pump.run(woken_by_sink)
+            if descriptor >= 0:
+                self._wait(pump, descriptor)
+                return
+        except OSError:
+            pass  # one stream that cannot be waited for must not end the thread of all
+        self._end(pump)
+
+    def _wait(self, pump: Pump, descriptor: int) -> None:
+        is_sink = descriptor == pump.sink
+        events = (select.EPOLLOUT if is_sink else select.EPOLLIN) | select.EPOLLONESHOT
+        try:
+            try:
+                self._epoll.modify(descriptor, events)
+            except FileNotFoundError:
+                self._epoll.register(descriptor, events)
+        except PermissionError:
+            self._ready.append((pump, is_sink))  # a regular file
+            return
+        self._waiting[descriptor] = (pump, is_sink)
+
+    def _stop(self, pumps: list[Pump]) -> None:
+        for pump in pumps:
+            if not pump.over:
+                self._end(pump)
+
+    def _forget(self, pump: Pump) -> None:
+        for descriptor in (pump.source, pump.sink):
+            entry = self._waiting.get(descriptor)
+            if entry is not None and entry[0] is pump:
+                del self._waiting[descriptor]
+
+    def _end(self, pump: Pump) -> None:
+        self._forget(pump)
+        self._pumps.discard(pump)
+        # Closing alone would not take them out of epoll where another process shares the pipe's end.
+        for descriptor in (pump.source, pump.sink):
+            if descriptor >= 0:
+                try:
+                    self._epoll.unregister(descriptor)
+                except OSError:
+                    pass
+        pump.close()

@@ -1,0 +1,12 @@
+"""Where the log goes: the channel that containerd reads."""
+
+from __future__ import annotations
+
+import sys
+
+if sys.platform == "win32":
+    from shim.platform.windows.log_channel import LogChannel
+else:
+    from shim.platform.linux.log_channel import LogChannel
+
+__all__ = ["LogChannel"]

@@ -1,0 +1,285 @@
+"""From `start` to a daemon: a process of its own, spawned with `serve`, since Windows has no fork.
+
+The two speak over the child's standard input and output, which are pipes:
+
+    start -> daemon    u32 length and what came on start's own stdin, then D when the address has been handed over
+    daemon -> start    R when the endpoint listens
+
+A parent that dies in between leaves a child that reads the end of its input instead of D, and goes too: nobody else
+knows of it. The child gets these pipes and the panic log and not one handle more; one of containerd's that it held
+open would hold containerd up.
+"""
+
+from __future__ import annotations
+
+import _winapi
+import nt
+import sys
+from _thread import allocate_lock, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+#: No fork: `start` spawns `serve`.
+FORKS = False
+READY = b"R"
+DONE = b"D"
+# A daemon that dies is noticed at once; this is for one that hangs, or for a machine with very much to do.
+READY_TIMEOUT = 100.0
+HANDOVER_TIMEOUT = 30.0
+
+_DETACHED_PROCESS = 0x8
+_NEW_PROCESS_GROUP = 0x200
+_USE_STD_HANDLES = 0x100
+_SYNCHRONIZE = 0x100000
+_WAIT_TIMEOUT = 258
+
+
+class Startup:
+    """What `_winapi.CreateProcess` reads: the standard streams, which are all that is inherited, or none."""
+
+    def __init__(self, *streams: int) -> None:
+        self.dwFlags = _USE_STD_HANDLES if streams else 0
+        self.wShowWindow = 0
+        self.hStdInput, self.hStdOutput, self.hStdError = streams or (0, 0, 0)
+        self.lpAttributeList = {"handle_list": list(streams)}
+
+
+def own_command() -> list[str]:
+    """How this very program is started again: the distribution's launcher, or Python with the module."""
+    program = sys.executable
+    if program.rpartition("\\")[2].lower().startswith("python"):
+        return [program, "-m", "shim"]
+    return [program]
+
+
+def quote(arguments: list[str]) -> str:
+    """One command line, by the C runtime's rules."""
+    words = []
+    for argument in arguments:
+        if argument and not any(char in argument for char in ' \t"'):
+            words.append(argument)
+            continue
+        word, slashes = '"', 0
+        for char in argument:
+            if char == "\\":
+                slashes += 1
+                continue
+            word += "\\" * (2 * slashes + 1 if char == '"' else slashes) + char
+            slashes = 0
+        words.append(word + "\\" * (2 * slashes) + '"')
+    return " ".join(words)
+
+
+class Child:
+    """The daemon as `start` sees it, until it lets it go."""
+
+    __slots__ = ("_from", "_process", "_to", "pid", "problem")
+
+    def __init__(self, process: int, pid: int, to_it: int, from_it: int) -> None:
+        self._process = process
+        self._to = to_it
+        self._from = from_it
+        self.pid = pid
+        self.problem = ""
+
+    def send_input(self, data: bytes) -> None:
+        """What came on our stdin. A child that does not read it is found out by `wait_ready`."""
+
+        def send() -> None:
+            try:
+                _winapi.WriteFile(self._to, len(data).to_bytes(4, "little") + data)
+            except OSError:
+                pass
+
+        if len(data) < 2048:
+            send()  # a pipe takes this much without a reader
+        else:
+            start_new_thread(send, ())
+
+    def wait_ready(self) -> bool:
+        """False if it died, or hangs; then `problem` says which."""
+        answer: list[bytes] = []
+        answered = allocate_lock()
+        answered.acquire()
+
+        def read() -> None:
+            try:
+                answer.append(_winapi.ReadFile(self._from, 1)[0])
+            except OSError:
+                pass
+            answered.release()
+
+        start_new_thread(read, ())
+        if not answered.acquire(True, READY_TIMEOUT):
+            self.problem = f"has not been ready within {READY_TIMEOUT:.0f} s"
+        elif answer != [READY]:
+            self.problem = "died as it started"
+        return not self.problem
+
+    def release(self) -> None:
+        """It is on its own from here."""
+        try:
+            _winapi.WriteFile(self._to, DONE)
+        except OSError:
+            pass
+
+    def kill(self) -> None:
+        try:
+            _winapi.TerminateProcess(self._process, 1)
+            _winapi.WaitForSingleObject(self._process, 5000)
+        except OSError:
+            pass
+
+
+def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
+    """Start this program again, detached, with nothing of ours but two pipes and the panic log."""
+    their_input, our_output = _winapi.CreatePipe(None, 0)
+    our_input, their_output = _winapi.CreatePipe(None, 0)
+    given = (their_input, their_output, panic_log)
+    try:
+        for handle in given:
+            nt.set_handle_inheritable(handle, True)
+        command = [*own_command(), *arguments]
+        process, thread, pid, _ = _winapi.CreateProcess(
+            command[0],
+            quote(command),
+            None,
+            None,
+            True,
+            _DETACHED_PROCESS | _NEW_PROCESS_GROUP,
+            None,  # type: ignore[arg-type]  # our own environment
+            directory,
+            Startup(*given),
+        )
+    except BaseException:
+        _winapi.CloseHandle(our_input)
+        _winapi.CloseHandle(our_output)
+        raise
+    finally:
+        _winapi.CloseHandle(their_input)
+        _winapi.CloseHandle(their_output)
+        nt.set_handle_inheritable(panic_log, False)
+    _winapi.CloseHandle(thread)
+    return Child(process, pid, our_output, our_input)
+
+
+def leave_standby() -> None:
+    """There are none on Windows: a process cannot be forked."""
+
+
+def neutral_directory() -> str:
+    """Where a daemon lives: a current directory cannot be removed, so it must not be the bundle."""
+    return nt.environ.get("SYSTEMROOT", "C:\\")
+
+
+class Link:
+    """The daemon's side of the two pipes."""
+
+    __slots__ = ()
+
+    def receive_input(self, limit: int) -> bytes:
+        length = int.from_bytes(_read_exactly(4), "little")
+        if length > limit:
+            raise OSError(8, "start has sent more than it may")
+        return _read_exactly(length)
+
+    def say_ready(self) -> None:
+        """The endpoint listens. `start` may be dead already: then `handed_over` hears it."""
+        try:
+            nt.write(1, READY)
+        except OSError:
+            pass
+
+
+def _read_exactly(size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = nt.read(0, size - len(data))
+        if not piece:
+            raise OSError(109, "start ended before it had said what is wanted")
+        data += piece
+    return data
+
+
+def handed_over(link: Link) -> bool:
+    """In the daemon: wait until `start` has printed the address. False if it died before."""
+    del link
+    try:
+        return nt.read(0, 1) == DONE
+    except OSError:
+        return False
+    finally:
+        close_stdout()
+
+
+class Ending:
+    """The word to end: given by any thread, waited for by the main thread."""
+
+    __slots__ = ("_told", "now", "requested")
+
+    def __init__(self) -> None:
+        self.requested = False
+        self.now = False
+        self._told = allocate_lock()
+        self._told.acquire()
+
+    def request(self, now: bool = False) -> None:
+        self.now = self.now or now
+        self.requested = True
+        try:
+            self._told.release()
+        except RuntimeError:
+            pass  # told already
+
+    def catch_signals(self) -> None:
+        """A detached process has no console and so gets no control events; in the foreground Ctrl-C ends us."""
+
+    def wait(self) -> None:
+        while not self.requested:
+            self._told.acquire(True, 3600.0)
+
+
+def watch_faults(stacks: Callable[[], str]) -> None:
+    """A crash of native code writes all threads' stacks to stderr. Windows has no signal to ask for them."""
+    import faulthandler
+
+    faulthandler.enable(2)
+
+
+def own_pid() -> int:
+    return nt.getpid()
+
+
+def close_stdout() -> None:
+    """Standard input and output lead nowhere from here on."""
+    null = nt.open("NUL", nt.O_RDWR)
+    nt.dup2(null, 0, False)
+    nt.dup2(null, 1, False)
+    if null > 2:
+        nt.close(null)
+
+
+def exit_now(code: int) -> NoReturn:
+    """Leave without the interpreter's clean-up, which takes longer than some commands and would trip over threads."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
+    nt._exit(code)  # type: ignore[attr-defined]
+    raise AssertionError
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is such a process."""
+    try:
+        process = _winapi.OpenProcess(_SYNCHRONIZE, False, pid)
+    except OSError:
+        return False
+    try:
+        return _winapi.WaitForSingleObject(process, 0) == _WAIT_TIMEOUT
+    finally:
+        _winapi.CloseHandle(process)

@@ -1,0 +1,188 @@
+"""Where a shim listens: a named pipe below a prefix that only administrators may create names in.
+
+`\\\\.\\pipe\\ProtectedPrefix\\Administrators\\containerd-shim-<namespace>-<id>-pipe`, the name that callers and tools
+know. SYSTEM and Administrators may open it, nobody else; no remote client may; and the first instance must be the first
+of its name, so that a name that somebody squats on is noticed.
+"""
+
+from __future__ import annotations
+
+import _winapi
+from _thread import allocate_lock
+
+from shim.platform.windows.pipe import BUFFER, ERROR_OPERATION_ABORTED, PipeStream, dial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _winapi import Overlapped
+
+PIPES = "\\\\.\\pipe\\"
+PREFIX = PIPES + "ProtectedPrefix\\Administrators\\"
+# MAX_PATH does not bind pipes, but their names have at most 256 characters.
+MAX_NAME = 256
+
+_DUPLEX = 0x3
+_OVERLAPPED = 0x40000000
+_FIRST_INSTANCE = 0x00080000
+_REJECT_REMOTE_CLIENTS = 0x8
+_UNLIMITED = 255
+_TIMEOUT = 50
+
+_ERROR_ACCESS_DENIED = 5
+_ERROR_PIPE_BUSY = 231
+_ERROR_PIPE_CONNECTED = 535
+_ERROR_NO_DATA = 232
+
+
+class EndpointError(Exception):
+    """An endpoint that cannot be had. The message says what to do."""
+
+
+def address_for(containerd_address: str, namespace: str, id: str, directory: str = "") -> str:
+    """The address of the shim that serves this id."""
+    del containerd_address, directory
+    return f"{PREFIX}containerd-shim-{namespace}-{id}-pipe"
+
+
+def path_of(address: str) -> str:
+    """The pipe's path in an address, which may also come as a URL."""
+    path = address
+    if path.startswith("npipe://"):
+        path = path[len("npipe://") :].replace("/", "\\")
+        path = "\\\\" + path.lstrip("\\")
+    if not path.lower().startswith(PIPES):
+        raise EndpointError(f"address {address!r} is not a named pipe: use {PIPES}NAME")
+    return path
+
+
+def name_of(address: str) -> str:
+    """What tells one shim's address from another's."""
+    return address.rpartition("\\")[2]
+
+
+class ListeningPipe:
+    """The name, held by an instance that waits for its client."""
+
+    __slots__ = ("handle", "path")
+
+    def __init__(self, path: str, handle: int) -> None:
+        self.path = path
+        self.handle = handle
+
+    def next(self) -> int:
+        """An instance for the next client; the one before is the caller's."""
+        taken, self.handle = self.handle, create(self.path, first=False)
+        return taken
+
+    def close(self) -> None:
+        handle, self.handle = self.handle, 0
+        if handle:
+            _winapi.CloseHandle(handle)
+
+
+def create(path: str, *, first: bool, direction: int = _DUPLEX) -> int:
+    """An instance of a pipe in byte mode. With `first` it fails if there is another of that name."""
+    from shim.platform.windows.security import administrators_only
+
+    flags = direction | _OVERLAPPED | (_FIRST_INSTANCE if first else 0)
+    security = administrators_only()
+    return _winapi.CreateNamedPipe(path, flags, _REJECT_REMOTE_CLIENTS, _UNLIMITED, BUFFER, BUFFER, _TIMEOUT, security)
+
+
+def listen(address: str) -> ListeningPipe:
+    path = path_of(address)
+    if len(path) - len(PIPES) > MAX_NAME:
+        raise EndpointError(f"pipe name {path} has more than {MAX_NAME} characters: use a shorter id or namespace")
+    taken = (
+        f"{path} is taken, or this user may not create it: delete the task of that id first, find out who holds the "
+        "name, and run as an administrator"
+    )
+    if exists(path):
+        raise EndpointError(taken)  # Wine creates a second first instance without a word
+    try:
+        return ListeningPipe(path, create(path, first=True))
+    except OSError as error:
+        if error.winerror in (_ERROR_ACCESS_DENIED, _ERROR_PIPE_BUSY):
+            raise EndpointError(taken) from None
+        raise EndpointError(f"cannot listen on {path}: {error.strerror}") from None
+
+
+def exists(address: str) -> bool:
+    """Whether somebody has the name. Looking does not use up an instance."""
+    try:
+        _winapi.WaitNamedPipe(path_of(address), 1)
+    except FileNotFoundError:
+        return False
+    except (OSError, EndpointError):
+        return True  # no free instance at the moment
+    return True
+
+
+def is_alive(path: str) -> bool:
+    return exists(path)
+
+
+def connect(path: str, timeout: float | None) -> PipeStream:
+    """A connection; every later operation on it has this timeout too."""
+    return PipeStream(dial(path, timeout), timeout)
+
+
+class Listener:
+    """Accepts connections. Who may connect is for the pipe's descriptor. `close` wakes who waits in `accept`."""
+
+    __slots__ = ("_closed", "_lock", "_pipe", "_waiting")
+
+    def __init__(self, pipe: ListeningPipe) -> None:
+        self._pipe = pipe
+        self._lock = allocate_lock()
+        self._closed = False
+        self._waiting: Overlapped | None = None
+
+    def accept(self) -> PipeStream:
+        while True:
+            if self._connected():
+                # The next instance is there before this one is served: the name is never without one.
+                return PipeStream(self._pipe.next())
+            # A client that went before it was accepted used its instance up.
+            _winapi.CloseHandle(self._pipe.next())
+
+    def _connected(self) -> bool:
+        with self._lock:
+            if self._closed:
+                raise OSError(ERROR_OPERATION_ABORTED, "closed")
+            try:
+                self._waiting = _winapi.ConnectNamedPipe(self._pipe.handle, overlapped=True)
+            except OSError as error:
+                if error.winerror == _ERROR_PIPE_CONNECTED:
+                    return True
+                if error.winerror == _ERROR_NO_DATA:
+                    return False
+                raise
+        _, code = self._waiting.GetOverlappedResult(True)
+        self._waiting = None
+        if code == ERROR_OPERATION_ABORTED or self._closed:
+            raise OSError(ERROR_OPERATION_ABORTED, "closed")
+        return not code
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._waiting is not None:
+                try:
+                    self._waiting.cancel()
+                except OSError:
+                    pass  # somebody has just connected
+
+    def release(self) -> None:
+        """By the accepting thread, when it is through."""
+        self._pipe.close()
+
+
+def remove(address: str) -> None:
+    """A pipe's name goes with its last handle."""
+    del address
+
+
+def remove_stale(address: str) -> None:
+    """A pipe whose process is gone is gone."""
+    del address

@@ -1,0 +1,153 @@
+"""Small files, read and written without `os`."""
+
+from __future__ import annotations
+
+import _winapi
+import nt
+
+_REGULAR = 0o100000
+_TYPE = 0o170000
+_BINARY = nt.O_BINARY | nt.O_NOINHERIT
+_VERBATIM = "\\\\?\\"
+# What CreateFile takes without a prefix, less what is added to a directory's path.
+_LONGEST = 240
+
+_GENERIC_APPEND = 0x0004 | 0x00100000  # FILE_APPEND_DATA, SYNCHRONIZE
+_SHARE_ALL = 7  # read, write, delete
+_CREATE_ALWAYS = 2
+_NORMAL = 0x80
+
+
+def native(path: str) -> str:
+    """The path as the system takes it, however long: a verbatim path knows no forward slashes."""
+    if path.startswith(_VERBATIM):
+        return path.replace("/", "\\")
+    if len(path) < _LONGEST:
+        return path
+    full: str = nt._getfullpathname(path)  # type: ignore[attr-defined]
+    if full.startswith("\\\\"):
+        return f"{_VERBATIM}UNC\\{full[2:]}" if not full.startswith("\\\\.\\") else full
+    return _VERBATIM + full
+
+
+def read(path: str, limit: int) -> bytes:
+    """A regular file's content, at most `limit` bytes of it."""
+    descriptor = nt.open(native(path), nt.O_RDONLY | _BINARY)
+    try:
+        if nt.fstat(descriptor).st_mode & _TYPE != _REGULAR:
+            raise OSError(22, "not a regular file")
+        return read_all(descriptor, limit)
+    finally:
+        nt.close(descriptor)
+
+
+def size(path: str) -> int:
+    """In bytes; 0 when there is no such file."""
+    try:
+        return nt.stat(native(path)).st_size
+    except OSError:
+        return 0
+
+
+def read_all(descriptor: int, limit: int) -> bytes:
+    """What comes until the end, at most `limit` bytes."""
+    chunks = []
+    while limit > 0:
+        chunk = nt.read(descriptor, min(limit, 1 << 16))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
+
+
+def read_stdin(limit: int) -> bytes:
+    """Standard input to its end; nothing when it is closed, or a console, where nobody is about to type protobuf."""
+    try:
+        if nt.isatty(0):
+            return b""
+        _set_binary(0)
+        return read_all(0, limit)
+    except OSError:
+        return b""
+
+
+def write_stdout(data: bytes) -> None:
+    _set_binary(1)
+    write_all(1, data)
+
+
+def write_stderr(data: bytes) -> None:
+    write_all(2, data)
+
+
+def _set_binary(descriptor: int) -> None:
+    """Without it the C library turns line ends into two bytes and stops at a Ctrl-Z."""
+    import msvcrt
+
+    msvcrt.setmode(descriptor, nt.O_BINARY)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[nt.write(descriptor, data) :]
+
+
+def write_atomic(path: str, data: bytes) -> None:
+    """The whole file or none of it, whoever looks and whenever we die."""
+    path = native(path)
+    directory, slash, name = path.rpartition("\\") if "\\" in path.rpartition("/")[2] else path.rpartition("/")
+    temporary = f"{directory}{slash}.{name}"
+    descriptor = nt.open(temporary, nt.O_WRONLY | nt.O_CREAT | nt.O_TRUNC | _BINARY, 0o600)
+    try:
+        try:
+            write_all(descriptor, data)
+        finally:
+            nt.close(descriptor)
+        nt.replace(temporary, path)
+    except OSError:
+        remove(temporary)
+        raise
+
+
+def create(path: str) -> int:
+    """An empty file, open for appending; a handle, that others may still delete the file under."""
+    return _winapi.CreateFile(native(path), _GENERIC_APPEND, _SHARE_ALL, 0, _CREATE_ALWAYS, _NORMAL, 0)
+
+
+def make_directory(path: str) -> None:
+    """It may be there; who may enter it, it has from its parent."""
+    try:
+        nt.mkdir(native(path))
+    except FileExistsError:
+        pass
+
+
+def listing(path: str) -> list[str]:
+    """The names in a directory, hidden ones aside; none if it is not there."""
+    try:
+        return [name for name in nt.listdir(native(path)) if not name.startswith(".")]
+    except OSError:
+        return []
+
+
+def remove(path: str) -> None:
+    """Gone, or never there, or not ours to remove."""
+    try:
+        nt.unlink(native(path))
+    except OSError:
+        pass
+
+
+def close(handle: int) -> None:
+    """What `create` gave."""
+    _winapi.CloseHandle(handle)
+
+
+def current_directory() -> str:
+    return nt.getcwd()
+
+
+def environment(name: str) -> str:
+    """A variable of the environment, "" when it is not set."""
+    return nt.environ.get(name.upper(), "")

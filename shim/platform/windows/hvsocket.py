@@ -1,0 +1,83 @@
+"""Hyper-V sockets by Winsock: the address is the VM's runtime id and the service's GUID.
+
+Winsock is loaded with the first of them: a shim without a VM has no sockets at all.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+AF_HYPERV = 34
+HV_PROTOCOL_RAW = 1
+BACKLOG = 16
+
+
+class Stream:
+    """One connection. Closing it wakes whoever reads from it."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, connection: socket) -> None:
+        self._socket = connection
+
+    def recv(self, size: int, /) -> bytes:
+        return self._socket.recv(size)
+
+    def sendall(self, data: bytes, /) -> None:
+        self._socket.sendall(data)
+
+    def detach(self) -> int:
+        """The handle, which is the caller's from now on."""
+        return self._socket.detach()
+
+    def close(self) -> None:
+        _shut(self._socket)
+
+
+class Listener:
+    """Waits for one service of one VM. Closing it wakes whoever waits in `accept`."""
+
+    __slots__ = ("_socket", "service_id")
+
+    def __init__(self, listening: socket, service_id: str) -> None:
+        self._socket = listening
+        self.service_id = service_id
+
+    def accept(self, timeout: float | None) -> Stream:
+        """The next connection. TimeoutError when none comes in time, OSError when the listener was closed."""
+        from _socket import SOCK_STREAM, socket
+
+        self._socket.settimeout(timeout)
+        descriptor, _ = self._socket._accept()  # type: ignore[attr-defined]
+        connection = socket(AF_HYPERV, SOCK_STREAM, HV_PROTOCOL_RAW, descriptor)
+        connection.settimeout(None)
+        return Stream(connection)
+
+    def close(self) -> None:
+        _shut(self._socket)
+
+
+def listen(vm_id: str, service_id: str) -> Listener:
+    """Raises OSError, for one when there is no such VM."""
+    from _socket import SOCK_STREAM, socket
+
+    listening = socket(AF_HYPERV, SOCK_STREAM, HV_PROTOCOL_RAW)
+    try:
+        listening.bind((vm_id, service_id))
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return Listener(listening, service_id)
+
+
+def _shut(connection: socket) -> None:
+    from _socket import SHUT_RDWR
+
+    try:
+        connection.shutdown(SHUT_RDWR)
+    except OSError:
+        pass  # the other end was first
+    connection.close()

@@ -1,0 +1,98 @@
+"""Whose rights a job's processes get: a token, and the user who is made for one that is to be in a local group."""
+
+from __future__ import annotations
+
+from shim.platform.jobs import INHERIT, MEMBER, SERVICE, JobError
+from shim.platform.windows.job_library import check, ffi, handle, library, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.platform.jobs import Identity
+
+_LOGON_INTERACTIVE = 2
+_LOGON_SERVICE = 5
+_PROVIDER_DEFAULT = 0
+_TOKEN_ALL_ACCESS = 0xF01FF
+_OWN_PROCESS = 0xFFFFFFFFFFFFFFFF
+_PRIVILEGE_USER = 1
+_NORMAL_ACCOUNT = 0x200
+_PASSWORD_NEVER_EXPIRES = 0x10000
+_USER_NOT_FOUND = 2221
+_SUCCESS = 0
+
+
+def is_local_group(name: str) -> bool:
+    netapi32 = library("netapi32")
+    buffer = ffi.new("void **")
+    if netapi32.NetLocalGroupGetInfo(ffi.NULL, name, 1, buffer) != _SUCCESS:
+        return False
+    netapi32.NetApiBufferFree(buffer[0])
+    return True
+
+
+def log_on(identity: Identity) -> int:
+    """A token; 0 for the shim's own rights. Raises JobError."""
+    if identity.kind == INHERIT:
+        return 0
+    user, domain, password = identity.name, identity.domain, None
+    kind = _LOGON_SERVICE if identity.kind == SERVICE else _LOGON_INTERACTIVE
+    if identity.kind == MEMBER:
+        user, domain, password = identity.user, ".", _make_user(identity.user, identity.name)
+    token = ffi.new("HANDLE *")
+    result = library("advapi32").LogonUserW(
+        user, domain, ffi.NULL if password is None else password, kind, _PROVIDER_DEFAULT, token
+    )
+    check(result, f"{domain}\\{user} cannot be logged on")
+    return number(token[0])
+
+
+def own_token() -> int:
+    token = ffi.new("HANDLE *")
+    result = library("advapi32").OpenProcessToken(handle(_OWN_PROCESS), _TOKEN_ALL_ACCESS, token)
+    check(result, "the shim's own rights cannot be had")
+    return number(token[0])
+
+
+def environment(token: int) -> dict[str, str]:
+    """The variables that whoever has the token begins with."""
+    userenv = library("userenv")
+    block = ffi.new("void **")
+    check(userenv.CreateEnvironmentBlock(block, handle(token), 0), "the user's variables cannot be read")
+    try:
+        variables = {}
+        at = ffi.cast("char16_t *", block[0])
+        while text := str(ffi.string(at)):
+            # Those that begin with `=` are cmd's memory of drives.
+            name, sign, value = text[1:].partition("=")
+            if sign:
+                variables[text[0] + name] = value
+            at += len(text.encode("utf-16-le")) // 2 + 1
+        return variables
+    finally:
+        userenv.DestroyEnvironmentBlock(block[0])
+
+
+def _make_user(name: str, group: str) -> str:
+    """A user of that group, with a password that nobody else learns; the password."""
+    import nt
+
+    netapi32 = library("netapi32")
+    password = f"Aa-{nt.urandom(24).hex()}"
+    texts = [ffi.new("char16_t[]", text) for text in (name, password)]
+    info = ffi.new("USER_INFO *", {"Name": texts[0], "Password": texts[1], "Privilege": _PRIVILEGE_USER})
+    info.Flags = _NORMAL_ACCOUNT | _PASSWORD_NEVER_EXPIRES
+    code = netapi32.NetUserAdd(ffi.NULL, 1, info, ffi.NULL)
+    if code != _SUCCESS:
+        raise JobError(code, f"no user {name!r} can be made for the container (NetUserAdd answers {code})")
+    member = ffi.new("GROUP_MEMBER *", {"DomainAndName": texts[0]})
+    code = netapi32.NetLocalGroupAddMembers(ffi.NULL, group, 3, member, 1)
+    if code != _SUCCESS:
+        netapi32.NetUserDel(ffi.NULL, name)
+        raise JobError(code, f"user {name!r} cannot be put into {group!r} (NetLocalGroupAddMembers answers {code})")
+    return password
+
+
+def remove_user(name: str) -> None:
+    code = library("netapi32").NetUserDel(ffi.NULL, name)
+    if code not in (_SUCCESS, _USER_NOT_FOUND):
+        raise JobError(code, f"user {name!r} cannot be removed (NetUserDel answers {code})")

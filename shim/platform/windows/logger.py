@@ -1,0 +1,125 @@
+"""A logging program: containerd's `binary://`.
+
+The shim listens on three pipes whose names the program finds in its environment (CONTAINER_STDOUT, CONTAINER_STDERR,
+CONTAINER_WAIT) and dials. On the third it says that it is ready: one byte, or closing it. At the end the shim closes
+the streams; the program has time to write what it has, then it is killed, all in a thread, since the exit of a
+container is not to wait for its logger. The names have a random part: two processes of one container have a logger
+each.
+"""
+
+from __future__ import annotations
+
+import _winapi
+import nt
+from _thread import start_new_thread
+from time import monotonic
+
+from shim.platform.windows.daemon import Startup, quote
+from shim.platform.windows.endpoint import PIPES, create
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _winapi import Overlapped
+
+READY_TIMEOUT = 10.0
+END_TIMEOUT = 10.0
+
+_DETACHED_PROCESS = 0x8
+_WAIT_TIMEOUT = 258
+_NAMES = ("stdout", "stderr", "wait")
+
+
+class Logger:
+    """A running program; `stdout` and `stderr` are the writing ends of its streams, which the caller takes over."""
+
+    __slots__ = ("_process", "stderr", "stdout")
+
+    def __init__(self, process: int, stdout: int, stderr: int) -> None:
+        self._process = process
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def end(self) -> None:
+        """When the streams have been closed. Returns at once."""
+        start_new_thread(end_process, (self._process, END_TIMEOUT))
+
+
+def start(program: str, arguments: list[str], environment: dict[str, str], must_say_ready: bool) -> Logger:
+    """Raises OSError (TimeoutError among them) with a sentence; nothing is left behind then."""
+    unique = nt.urandom(8).hex()
+    names = {name: f"{PIPES}binary-{environment.get('CONTAINER_ID', '')}-{unique}-{name}" for name in _NAMES}
+    variables = environment | {f"CONTAINER_{name.upper()}": path for name, path in names.items()}
+    # Without it programs of Windows fail to find their own libraries.
+    for needed in ("SYSTEMROOT", "WINEPREFIX"):
+        if needed in nt.environ:
+            variables.setdefault(needed, nt.environ[needed])
+    pipes: list[int] = []
+    process = 0
+    try:
+        for path in names.values():
+            pipes.append(create(path, first=True))
+        # Before there is a program: one that connects, writes and closes at once is not to be missed.
+        waiting = [_winapi.ConnectNamedPipe(pipe, overlapped=True) for pipe in pipes]
+        command = quote([program, *(word for word in arguments if word)])
+        process, thread, _, _ = _winapi.CreateProcess(
+            program, command, None, None, False, _DETACHED_PROCESS, variables, None, Startup()
+        )
+        _winapi.CloseHandle(thread)
+        deadline = monotonic() + READY_TIMEOUT
+        for one in waiting:
+            _accept(one, process, program, deadline)
+        _wait_ready(pipes[2], program, deadline, must_say_ready)
+    except BaseException:
+        for pipe in pipes:
+            _winapi.CloseHandle(pipe)
+        if process:
+            start_new_thread(end_process, (process, 0.0))
+        raise
+    _winapi.CloseHandle(pipes[2])
+    return Logger(process, pipes[0], pipes[1])
+
+
+def _left(deadline: float) -> int:
+    return max(int((deadline - monotonic()) * 1000), 0)
+
+
+def _accept(waiting: Overlapped, process: int, program: str, deadline: float) -> None:
+    # The pipe's event comes first, and counts first, if the program has connected and ended since.
+    woken = _winapi.WaitForMultipleObjects([waiting.event, process], False, _left(deadline))
+    if woken == 0:
+        return
+    waiting.cancel()
+    if woken == _WAIT_TIMEOUT:
+        raise TimeoutError(f"logger {program} did not open its pipes within {READY_TIMEOUT:.0f} s")
+    raise OSError(f"logger {program} ended before it had opened its pipes")
+
+
+def _wait_ready(pipe: int, program: str, deadline: float, must_say_ready: bool) -> None:
+    said = False
+    try:
+        reading, _ = _winapi.ReadFile(pipe, 1, overlapped=True)
+        if _winapi.WaitForSingleObject(reading.event, _left(deadline)):
+            reading.cancel()
+            raise TimeoutError(
+                f"logger {program} did not say within {READY_TIMEOUT:.0f} s that it is ready: it must write to the "
+                "pipe CONTAINER_WAIT or close it"
+            )
+        reading.GetOverlappedResult(True)
+        said = bool(reading.getbuffer())
+    except TimeoutError:
+        raise
+    except OSError:
+        pass  # closed
+    if must_say_ready and not said:
+        raise OSError(f"logger {program} ended or closed CONTAINER_WAIT without saying that it is ready")
+
+
+def end_process(process: int, patience: float) -> None:
+    """Let it end, then kill it."""
+    try:
+        if _winapi.WaitForSingleObject(process, int(patience * 1000)) == _WAIT_TIMEOUT:
+            _winapi.TerminateProcess(process, 1)
+    except OSError:
+        pass  # it has just ended
+    finally:
+        _winapi.CloseHandle(process)

@@ -1,0 +1,43 @@
+"""Volumes and files at other places, for everybody on the host: what there was before the bind filter."""
+
+from __future__ import annotations
+
+import os
+
+from shim.platform.jobs import NOT_SUPPORTED, JobError
+from shim.platform.windows.job_library import failure, library
+
+_NOT_FOUND = (2, 3)
+_NO_MOUNT_POINT = 4390  # not a reparse point
+_NOT_IMPLEMENTED = (0, 50, 120)
+
+
+def mount(volume: str, directory: str) -> None:
+    """Show a volume at a directory, which is made."""
+    os.makedirs(directory, exist_ok=True)
+    if library("kernel32").SetVolumeMountPointW(_ended(directory), _ended(volume)):
+        return
+    error = failure(f"{volume} cannot be mounted at {directory}")
+    if error.code in _NOT_IMPLEMENTED:  # Wine has no mount points
+        error = JobError(NOT_SUPPORTED, f"this system has no mount points for volumes: {directory} stays empty")
+    raise error
+
+
+def unmount(directory: str) -> None:
+    if not library("kernel32").DeleteVolumeMountPointW(_ended(directory)):
+        error = failure(f"{directory} cannot be unmounted")
+        if error.code not in (*_NOT_FOUND, _NO_MOUNT_POINT, *_NOT_IMPLEMENTED):
+            raise error
+    try:
+        os.rmdir(directory)
+    except OSError:
+        pass  # it is gone, or somebody has put something there
+
+
+def link(target: str, path: str) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.symlink(target, path, target_is_directory=os.path.isdir(target))
+
+
+def _ended(path: str) -> str:
+    return path if path.endswith("\\") else path + "\\"

@@ -1,0 +1,32 @@
+"""Who may open what we create: SYSTEM and Administrators, and nobody else."""
+
+from __future__ import annotations
+
+from shim.platform.windows._system_cffi import ffi
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Protected: nothing is inherited. Generic all for Administrators and for SYSTEM.
+DESCRIPTOR = "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
+
+_REVISION = 1
+
+_made: list[Any] = []  # the structures live as long as the process
+
+
+def administrators_only() -> int:
+    """The address of SECURITY_ATTRIBUTES with our descriptor."""
+    if not _made:
+        from shim.platform.hcs_library import system_library
+
+        advapi32: Any = ffi.dlopen(system_library("advapi32"))
+        descriptor = ffi.new("void **")
+        convert = advapi32.ConvertStringSecurityDescriptorToSecurityDescriptorW
+        if not convert(DESCRIPTOR, _REVISION, descriptor, ffi.NULL):
+            code, message = ffi.getwinerror()
+            raise OSError(code, f"no security descriptor can be made: {message}")
+        attributes = ffi.new("SECURITY_ATTRIBUTES *", (ffi.sizeof("SECURITY_ATTRIBUTES"), descriptor[0], 0))
+        _made[:] = [attributes, descriptor, advapi32]
+    return int(ffi.cast("uintptr_t", _made[0]))
