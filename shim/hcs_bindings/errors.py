@@ -1,0 +1,204 @@
+"""The one error of the bindings, and the questions callers ask of it.
+
+A failure of HCS has two spellings: computecore returns 0x8037xxxx, vmcompute and the service in a guest return
+0xC037xxxx for the same condition. `code` keeps what was returned; every comparison goes through `normalise`, which
+makes them one. What a code is called, what usually causes it and what to do next is in the catalogue, which is
+imported only when somebody looks.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from shim.hcs_bindings.catalogue import Entry
+
+# The codes the bindings themselves use. All others are in the catalogue only.
+OPERATION_PENDING_V1 = 0xC0370103
+INVALID_STATE = 0x80370105
+UNEXPECTED_EXIT = 0xC0370106
+UNKNOWN_MESSAGE = 0x8037010B
+INVALID_JSON = 0x8037010D
+SYSTEM_NOT_FOUND = 0x8037010E
+SYSTEM_ALREADY_EXISTS = 0x8037010F
+SYSTEM_ALREADY_STOPPED = 0x80370110
+OPERATION_PENDING = 0x80370117
+OPERATION_TIMEOUT = 0x80370118
+SERVICE_DISCONNECT = 0x8037011E
+PROCESS_ALREADY_STOPPED = 0x8037011F
+UNEXPECTED = 0x8000FFFF
+ACCESS_DENIED = 0x80070005
+INVALID_HANDLE = 0x80070006
+INVALID_DATA = 0x8007000D
+OUT_OF_MEMORY = 0x8007000E
+NOT_READY = 0x80070015
+NOT_SUPPORTED = 0x80070032
+INVALID_ARGUMENT = 0x80070057
+MODULE_NOT_FOUND = 0x8007007E
+PROCEDURE_NOT_FOUND = 0x8007007F
+DEVICE_NOT_CONNECTED = 0x8007048F
+NOT_FOUND = 0x80070490
+HCN_NETWORK_NOT_FOUND = 0x803B0001
+HCN_ENDPOINT_NOT_FOUND = 0x803B0002
+
+
+def normalise(code: int) -> int:
+    """The one number of a condition: unsigned, and in computecore's spelling where there are two."""
+    code &= 0xFFFFFFFF
+    if code & 0x0FFF0000 == 0x00370000:
+        return 0x80370000 | code & 0xFFFF
+    if code & 0x1FFF0000 == 0x00070000:
+        return 0x80070000 | code & 0xFFFF
+    return code
+
+
+class HcsError(Exception):
+    """A call of HCS, HCN or the layer functions that failed.
+
+    `code` is the HRESULT as returned, unsigned; `operation` names the call and its object (`hcs::System::Start
+    web1`); `events` are the error events of the result document, as dicts (`Message`, `Source`, `EventId`, `Data` …).
+    """
+
+    def __init__(self, code: int, operation: str, events: Sequence[dict[str, Any]] = (), detail: str = "") -> None:
+        super().__init__(code, operation)
+        self.code = code & 0xFFFFFFFF
+        self.operation = operation
+        self.events = list(events)
+        self.detail = detail
+
+    @property
+    def _entry(self) -> Entry:
+        from shim.hcs_bindings.catalogue import lookup
+
+        return lookup(self.code)
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    @property
+    def cause(self) -> str:
+        return self._entry.cause
+
+    @property
+    def next_step(self) -> str:
+        return self._entry.next_step
+
+    @property
+    def messages(self) -> list[str]:
+        """What HCS itself said, most telling first: error events, or else the document's own message."""
+        said = [str(event["Message"]).strip() for event in self.events if event.get("Message")]
+        if self.detail and not said:
+            said.append(self.detail)
+        return said
+
+    def __str__(self) -> str:
+        entry = self._entry
+        text = f"{self.operation}: {entry.message} (0x{self.code:08X} {entry.name})"
+        if said := self.messages:
+            text += ": " + "; ".join(said)
+        return f"{text}; {entry.next_step}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(0x{self.code:08X}, {self.operation!r})"
+
+
+class AlreadyClosed(HcsError):  # noqa: N818
+    """The handle was closed by this process. It says nothing about whether the system or process still runs."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(INVALID_HANDLE, operation, detail="the handle was closed by this process")
+
+
+def from_document(code: int, operation: str, document: str) -> HcsError:
+    """The error of a failed call, with what its result document (ResultError) adds. A broken document adds nothing."""
+    events: list[dict[str, Any]] = []
+    detail = ""
+    if document:
+        from shim.lean_json import loads
+
+        try:
+            result = loads(document)
+        except ValueError:
+            result = {"ErrorMessage": document[:500]}
+        if isinstance(result, dict):
+            found = result.get("ErrorEvents")
+            if isinstance(found, list):
+                events = [event for event in found if isinstance(event, dict)]
+            detail = str(result.get("ErrorMessage") or "")
+    return HcsError(code, operation, events, detail)
+
+
+def _is(error: BaseException, *codes: int) -> bool:
+    return isinstance(error, HcsError) and normalise(error.code) in codes
+
+
+def is_not_exist(error: BaseException) -> bool:
+    return _is(error, SYSTEM_NOT_FOUND, NOT_FOUND)
+
+
+def is_network_object_missing(error: BaseException) -> bool:
+    """HCN knows no such network, endpoint or namespace."""
+    return _is(error, NOT_FOUND, HCN_NETWORK_NOT_FOUND, HCN_ENDPOINT_NOT_FOUND)
+
+
+def is_already_exists(error: BaseException) -> bool:
+    return _is(error, SYSTEM_ALREADY_EXISTS)
+
+
+def is_already_stopped(error: BaseException) -> bool:
+    return _is(error, SYSTEM_ALREADY_STOPPED, PROCESS_ALREADY_STOPPED, NOT_FOUND)
+
+
+def is_already_closed(error: BaseException) -> bool:
+    return isinstance(error, AlreadyClosed)
+
+
+def is_invalid_state(error: BaseException) -> bool:
+    return _is(error, INVALID_STATE)
+
+
+def is_access_denied(error: BaseException) -> bool:
+    return _is(error, ACCESS_DENIED)
+
+
+def is_invalid_handle(error: BaseException) -> bool:
+    return _is(error, INVALID_HANDLE)
+
+
+def is_not_supported(error: BaseException) -> bool:
+    return _is(error, INVALID_JSON, INVALID_DATA, NOT_SUPPORTED, UNKNOWN_MESSAGE)
+
+
+def is_timeout(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or _is(error, OPERATION_TIMEOUT)
+
+
+def is_pending(error: BaseException) -> bool:
+    return _is(error, normalise(OPERATION_PENDING_V1), OPERATION_PENDING)
+
+
+def is_service_lost(error: BaseException) -> bool:
+    """The compute service died, or was restarted: every handle of this process is void."""
+    return _is(error, SERVICE_DISCONNECT, 0x800706BA, 0x800706BE, 0x800706EF)
+
+
+def stats_not_found(error: BaseException) -> bool:
+    """Statistics of something that is gone or going: there are none, and that is no failure of the machine."""
+    return is_not_exist(error) or is_invalid_state(error) or is_access_denied(error) or is_invalid_handle(error)
+
+
+def vm_not_available(error: BaseException) -> bool:
+    return is_not_exist(error) or is_already_stopped(error) or is_already_closed(error) or is_invalid_state(error)
+
+
+def is_stopped_enough(error: BaseException) -> bool:
+    """Shutting down or terminating ended as wanted: the system is stopped, gone, or about to be."""
+    return _is(error, SYSTEM_ALREADY_STOPPED, SYSTEM_NOT_FOUND, normalise(OPERATION_PENDING_V1))
+
+
+def is_process_gone(error: BaseException) -> bool:
+    """A signal or kill found nobody: the process, or the system around it, has ended."""
+    return is_invalid_state(error) or is_not_exist(error) or is_already_stopped(error)

@@ -1,0 +1,99 @@
+"""The compute libraries: loaded when first called, each function looked up when first called.
+
+Windows builds differ in what their DLLs export, so that a missing function must not keep the rest from working: it
+becomes ERROR_PROC_NOT_FOUND, with the function's name, for whoever calls it. Where the libraries are is
+`shim.platform`'s knowledge.
+"""
+
+from __future__ import annotations
+
+from shim import spans
+from shim.hcs_bindings import errors
+from shim.hcs_bindings._hcs_cffi import ffi
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.hcs_bindings.protocols import (
+        CimFs,
+        ComputeCore,
+        ComputeNetwork,
+        ComputeStorage,
+        Kernel32,
+        Ntdll,
+        Ole32,
+        VmCompute,
+    )
+
+
+class Library:
+    """One DLL. A function that was looked up once is an attribute from then on."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._handle: Any = None
+
+    def _load(self) -> Any:
+        if self._handle is None:
+            from shim.platform.hcs_library import hcs_library
+
+            path = hcs_library(self._name)
+            try:
+                self._handle = ffi.dlopen(path)
+            except OSError as cause:
+                raise errors.HcsError(errors.MODULE_NOT_FOUND, f"load {path}", detail=str(cause)) from cause
+        return self._handle
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            function = getattr(self._load(), name)
+        except (AttributeError, ffi.error) as cause:
+            raise errors.HcsError(errors.PROCEDURE_NOT_FOUND, f"{self._name}!{name}") from cause
+        function = spans.traced(spans.HCS + name, function)
+        setattr(self, name, function)
+        return function
+
+    def forget(self) -> None:
+        """Look functions up again: those that a standby looked up are not traced."""
+        for name in [name for name in self.__dict__ if not name.startswith("_")]:
+            delattr(self, name)
+
+
+if TYPE_CHECKING:
+    computecore: ComputeCore
+    computestorage: ComputeStorage
+    computenetwork: ComputeNetwork
+    vmcompute: VmCompute
+    cimfs: CimFs
+    kernel32: Kernel32
+    ntdll: Ntdll
+    ole32: Ole32
+else:
+    computecore = Library("computecore")
+    computestorage = Library("computestorage")
+    computenetwork = Library("computenetwork")
+    vmcompute = Library("vmcompute")
+    cimfs = Library("cimfs")
+    kernel32 = Library("kernel32")
+    ntdll = Library("ntdll")
+    ole32 = Library("ole32")
+
+
+def forget() -> None:
+    for library in (computecore, computestorage, computenetwork, vmcompute, cimfs, kernel32, ntdll, ole32):
+        if isinstance(library, Library):
+            library.forget()
+
+
+def has(library: object, function: str) -> bool:
+    """Whether this build of Windows has the function."""
+    try:
+        getattr(library, function)
+    except errors.HcsError as error:
+        if error.code == errors.PROCEDURE_NOT_FOUND:
+            return False
+        raise
+    return True

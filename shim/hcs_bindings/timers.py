@@ -1,0 +1,53 @@
+"""Things to do a moment later. One thread while there is something to wait for, none otherwise."""
+
+from __future__ import annotations
+
+from _heapq import heappop, heappush
+from _thread import allocate_lock, start_new_thread
+from time import monotonic
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_lock = allocate_lock()
+_waiting: list[tuple[float, int, Callable[[], object]]] = []
+_count = 0
+_running = False
+# Held while nobody calls; released to wake the thread early.
+_bell = allocate_lock()
+_bell.acquire()
+
+
+def after(seconds: float, function: Callable[[], object]) -> None:
+    """Call `function` on a thread of the bindings, not before `seconds` have passed. If it blocks, others come late."""
+    global _count, _running
+    with _lock:
+        _count += 1
+        heappush(_waiting, (monotonic() + seconds, _count, function))
+        if not _running:
+            _running = True
+            start_new_thread(_loop, ())
+        elif _waiting[0][1] == _count and _bell.locked():
+            _bell.release()
+
+
+def _loop() -> None:
+    global _running
+    while True:
+        with _lock:
+            if not _waiting:
+                _running = False
+                return
+            delay = _waiting[0][0] - monotonic()
+            function = heappop(_waiting)[2] if delay <= 0 else None
+        if function is None:
+            _bell.acquire(timeout=delay)
+            continue
+        try:
+            function()
+        except Exception:
+            import sys
+
+            sys.excepthook(*sys.exc_info())
+        del function

@@ -1,0 +1,26 @@
+"""Which build of Windows this host is. On Linux that is for the emulator to say: it may claim any."""
+
+from __future__ import annotations
+
+from shim.hcs_bindings import errors
+from shim.hcs_bindings._hcs_cffi import ffi
+from shim.hcs_bindings.library import ntdll
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_build = 0
+
+
+def windows_build() -> int:
+    """Asked once per process. RtlGetVersion says the truth; other ways tell programs what they were made for."""
+    global _build
+    if not _build:
+        version: Any = ffi.new("RTL_OSVERSIONINFOW *")
+        version.Size = ffi.sizeof("RTL_OSVERSIONINFOW")
+        code = ntdll.RtlGetVersion(version)
+        if code < 0:
+            raise errors.HcsError(code, "RtlGetVersion")
+        _build = int(version.Build)
+    return _build
