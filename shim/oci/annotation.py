@@ -1,0 +1,76 @@
+"""What is known of one annotation: its key, which is text like any other, and beside it what docs and parsers need.
+
+The modules `annotations`, `vm_annotations` and `other_annotations` are the table: one row for every annotation that
+runhcs shims know. Rows are keys, so code asks `annotations.number(names.PROCESSOR_COUNT)` and cannot ask for what the
+table does not have; `docs/annotations.md` is made of the same rows.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+INT32 = 0x7FFFFFFF
+UINT32 = 0xFFFFFFFF
+UINT64 = 0xFFFFFFFFFFFFFFFF
+
+IGNORED = "a warning in the log; counts as absent"
+
+
+class Kind:
+    """How a value is written, and what happens to one that is not written so."""
+
+    __slots__ = ("maximum", "text", "wrong")
+
+    def __init__(self, text: str, wrong: str = IGNORED, maximum: int = INT32) -> None:
+        self.text = text
+        self.wrong = wrong
+        self.maximum = maximum
+
+
+FLAG = Kind("`true` or `false` (also 1, t, T, TRUE, True, 0, f, F, FALSE, False)")
+NUMBER = Kind("whole number up to 2147483647; 0 counts as absent")
+NUMBER_32 = Kind("whole number up to 4294967295; 0 counts as absent", maximum=UINT32)
+NUMBER_64 = Kind("whole number up to 18446744073709551615; 0 counts as absent", maximum=UINT64)
+NUMBERS = Kind("whole numbers between commas, no spaces", maximum=UINT32)
+NUMBERS_64 = Kind("whole numbers between commas, no spaces", maximum=UINT64)
+TEXT = Kind("text, taken as it is; empty text counts as set", "nothing is wrong")
+TEXTS = Kind("texts between commas, not trimmed", "nothing is wrong")
+GUID = Kind("GUID, 36 characters without braces", "the create fails, also for empty text")
+JSON = Kind("JSON")
+EXACTLY_TRUE = Kind("exactly `true`", "anything else is false")
+
+# Which spec an annotation is read from.
+CONTAINER = "container"
+VM = "VM"
+CONTAINER_IN_VM = "container in a VM"
+ANY = "both"
+
+# What becomes of it.
+APPLIED = "applied"
+REFUSED = "refused"
+NO_EFFECT = "no effect"
+
+
+class Annotation(str):
+    """A key, and the rest of its row."""
+
+    __slots__ = ("default", "effect", "kind", "outcome", "scope")
+
+    kind: Kind
+    scope: str
+    effect: str
+    default: str
+    outcome: str
+
+    def __new__(
+        cls, key: str, kind: Kind, scope: str, effect: str, *, default: str = "", outcome: str = APPLIED
+    ) -> Self:
+        self = super().__new__(cls, key)
+        self.kind = kind
+        self.scope = scope
+        self.effect = effect
+        self.default = default
+        self.outcome = outcome
+        return self
