@@ -1,0 +1,1 @@
+"""One container: its documents, layers, mounts and the ledger of what it holds."""

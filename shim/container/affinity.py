@@ -1,0 +1,56 @@
+"""Which processors a process-isolated container may use: `cpu.affinity` of its resources.
+
+There is no member for it in HCS's document: it is set on the container's job between create and start, so that the
+init has it from its first moment, or later by an update.
+"""
+
+from __future__ import annotations
+
+from shim.hcs_bindings import errors
+from shim.oci.errors import InvalidSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shim.oci.section import Section
+
+# Before it a job has one mask, of processor group 0.
+FIRST_BUILD_WITH_GROUPS = 20348
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+def wanted(cpu: Section) -> list[tuple[int, int]]:
+    """(mask, group) of each entry; [] when all processors may be used."""
+    affinity = []
+    for index, entry in enumerate(cpu.sections("affinity")):
+        mask, group = entry.number("mask"), entry.number("group")
+        if not mask:
+            raise InvalidSpec(f"cpu affinity mask must be non-zero: entry {index} has zero mask: name a processor")
+        if mask > _MASK or group > 0xFFFF:
+            raise InvalidSpec(f"cpu affinity is out of range: {entry.path} has mask {mask} of group {group}")
+        affinity.append((mask, group))
+    if len(affinity) > 1 or any(group for _, group in affinity):
+        from shim.hcs_bindings.windows_version import windows_build
+
+        if (build := windows_build()) < FIRST_BUILD_WITH_GROUPS:
+            what = "multiple processor groups" if len(affinity) > 1 else "a non-zero processor group"
+            raise InvalidSpec(
+                f"cpu affinity with {what} requires Windows Server 2022 or later, build "
+                f"{FIRST_BUILD_WITH_GROUPS}; this host is {build}"
+            )
+    return affinity
+
+
+def apply(container_id: str, affinity: Sequence[tuple[int, int]]) -> None:
+    from shim.hcs_bindings import job
+
+    try:
+        job.set_affinity(container_id, affinity)
+    except errors.HcsError as error:
+        if errors.normalise(error.code) != errors.INVALID_ARGUMENT:
+            raise
+        masks = ", ".join(f"{mask:#x} of group {group}" for mask, group in affinity)
+        raise InvalidSpec(
+            f"apply cpu affinity to container silo: Windows has no such processors as {masks}; correct the masks"
+        ) from None

@@ -1,0 +1,231 @@
+"""A process-isolated container: made of a spec and a root file system, started, and torn down.
+
+`create` checks everything that can be checked, then acquires: network, root file system, credentials, compute system,
+each entered in the ledger first. If a step fails, what the steps before it acquired is free again when the error is
+raised.
+
+`teardown` asks the container to shut down, ends it by force if it does not, and frees the rest. It takes a minute at
+worst and never raises: what could not be freed stays in the ledger for the `delete` command, and is reported.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from shim.container import affinity, compatibility, credentials, document, layers, mounts, network, process_document
+from shim.container.ledger import Ledger
+from shim.hcs_bindings import errors
+from shim.hcs_bindings.system import PATIENCE, ComputeSystem
+from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
+from shim.platform import host
+from shim.spans import span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from shim.api.types import Mount
+    from shim.container.ledger import Entry
+    from shim.hcs_bindings.process import Process
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+
+    Document = dict[str, Any]
+    Warn = Callable[[str], object]
+
+# How long a container gets to shut down, and then to be gone once it was terminated.
+SHUTDOWN_SECONDS = 30.0
+TERMINATE_SECONDS = 30.0
+# How long freeing everything else may take.
+RELEASE_SECONDS = 20.0
+
+
+class Container:
+    """A container that has been created and not yet torn down."""
+
+    def __init__(self, id: str, spec: Spec, system: ComputeSystem, entry: Entry, ledger: Ledger, warn: Warn) -> None:
+        self.id = id
+        self.spec = spec
+        self.system = system
+        self.ledger = ledger
+        self._entry = entry
+        self._warn = warn
+        self._lock = allocate_lock()
+        self._torn_down = False
+        self._has_init = False
+        self._doomed = False
+
+    @classmethod
+    def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> Container:
+        """Make the compute system of a spec that `shim.oci.prelude.settle` has been through.
+
+        `rootfs` are the mounts of the request. `warn` takes a sentence for the log. Raises InvalidSpec, HcsError or
+        OSError.
+        """
+        check(spec)
+        with span("document"):
+            mapped = mounts.mapped(spec)
+            root_plan = layers.plan(spec, rootfs, bundle)
+            if spec.is_wcow:
+                compatibility.check_process(spec, root_plan)
+            credential_spec = credentials.wanted(spec)
+            processors = affinity.wanted(spec.windows.section("resources").section("cpu"))
+            draft = document.draft(id, spec, mapped, host.processors(), warn)
+            # The init's parameters are checked now, so that nothing has to be undone for them.
+            process_document.parameters(
+                spec.process, stdin=False, stdout=False, stderr=False, linux=spec.is_plain_linux
+            )
+        for warning in spec.annotations.warnings:
+            warn(warning)
+        ledger = Ledger(bundle)
+        try:
+            with span("network"):
+                namespace = network.namespace(spec, ledger)
+            with span("layers"):
+                root = root_plan.acquire(ledger)
+            guard = credentials.add(ledger, id, credential_spec) if credential_spec else {}
+            with span("document"):
+                whole = document.complete(draft, root, namespace, guard.get("CredentialGuard"))
+            with span("system"):
+                entry = ledger.enter("system", id=id)
+                system = create_system(id, whole, ledger, entry)
+            if processors:
+                try:
+                    affinity.apply(id, processors)
+                except BaseException:
+                    system.close()
+                    raise
+        except BaseException as error:
+            for failure in ledger.free_all(RELEASE_SECONDS):
+                warn(str(failure))
+                error.add_note(str(failure))
+            raise
+        return cls(id, spec, system, entry, ledger, warn)
+
+    # Processes.
+
+    def init_parameters(self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None) -> Document:
+        """The document of the spec's own process, with the pipes that are wanted."""
+        parameters = process_document.parameters(
+            self.spec.process,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            terminal=terminal,
+            linux=self.spec.is_plain_linux,
+        )
+        return process_document.keep_alive(parameters) if self.spec.pod_role == "sandbox" else parameters
+
+    def exec_parameters(
+        self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
+    ) -> Document:
+        """The document of one more process (`shim.oci.spec.parse_process`)."""
+        return process_document.parameters(
+            process,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            terminal=terminal,
+            linux=self.spec.is_plain_linux,
+            container=self.spec.process,
+        )
+
+    def create_process(self, parameters: Document) -> Process:
+        try:
+            process = self.system.create_process(parameters, PATIENCE)
+        except BaseException:
+            self._doomed = not self._has_init  # it runs, and nothing in it that could be asked to end
+            raise
+        self._has_init = True
+        return process
+
+    def kill_process(self, pid: int) -> bool:
+        """End a process by force. False: it had gone."""
+        try:
+            process = self.system.open_process(pid)
+        except errors.HcsError as error:
+            if errors.is_process_gone(error):
+                return False
+            raise
+        try:
+            return process.terminate()
+        finally:
+            process.close()
+
+    # Life.
+
+    def start(self) -> None:
+        self.system.start()
+
+    def on_exit(self, callback: Callable[[], object]) -> None:
+        """Call back once when the container has ended, from a thread of the bindings."""
+        self.system.on_exit(lambda _: callback())
+
+    def pause(self) -> None:
+        self.system.pause()
+
+    def resume(self) -> None:
+        self.system.resume()
+
+    def properties(self, types: Sequence[str] = ()) -> Document:
+        return self.system.properties(*types)
+
+    def modify(self, request: Document) -> None:
+        self.system.modify(request)
+
+    def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
+        """Keep it to these, as (mask, group)."""
+        affinity.apply(self.id, processors)
+
+    # The end.
+
+    def teardown(self) -> None:
+        """Stop the container and free what it holds. Once; another caller waits for the first."""
+        with self._lock:
+            if self._torn_down:
+                return
+            self._torn_down = True
+            stopped = self._stop()
+            if self._doomed:
+                self.system.close()
+            for failure in self.ledger.free_all(RELEASE_SECONDS, keep=[self._entry]):
+                self._warn(str(failure))
+            self.system.close()
+            if stopped:
+                self.ledger.strike(self._entry)
+
+    def _stop(self) -> bool:
+        ways = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))
+        for stop, seconds in ways[1:] if self._doomed else ways:
+            try:
+                if not stop():
+                    return True
+                self.system.wait_exit(seconds)
+                return True
+            except errors.HcsError as error:
+                self._warn(f"container {self.id} has not ended: {error}")
+        return False
+
+
+def check(spec: Spec) -> None:
+    """Refuse what this kind of container cannot be."""
+    if spec.is_isolated:
+        raise InvalidSpec("the spec asks for a utility VM; this container would have none", FAILED_PRECONDITION)
+    if spec.is_plain_linux and not host.EMULATES:
+        raise InvalidSpec(
+            "the spec has only a linux section: on Windows a Linux container needs a utility VM, "
+            "so use a runtime with SandboxIsolation = 1, or an image for Windows",
+            FAILED_PRECONDITION,
+        )
+
+
+def create_system(id: str, whole: Document, ledger: Ledger, entry: Entry) -> ComputeSystem:
+    """Make a compute system that has been entered in the ledger."""
+    try:
+        return ComputeSystem.create(id, whole)
+    except errors.HcsError as error:
+        if errors.is_already_exists(error):
+            # It is somebody else's, and stays.
+            ledger.strike(entry)
+        raise

@@ -1,0 +1,62 @@
+"""gMSA: an instance of the container credential guard, which outlives the shim and so must be removed by name."""
+
+from __future__ import annotations
+
+from shim.hcs_bindings.errors import HcsError
+from shim.oci import annotations as names
+from shim.oci.errors import InvalidSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.container.ledger import Ledger
+    from shim.oci.spec import Spec
+
+    Document = dict[str, Any]
+
+PROPERTY = "ContainerCredentialGuard"
+
+
+def wanted(spec: Spec) -> str:
+    """The credential spec, "" when there is none. Microsoft's shim passes over one that is no text, and the container
+    runs without the rights that it was to have."""
+    given = spec.windows.values.get("credentialSpec")
+    if not given:
+        return ""
+    if not isinstance(given, str):
+        raise InvalidSpec("windows.credentialSpec is not text: give its JSON as one string, as CRI does")
+    if spec.annotations.flag(names.GMSA_DISABLED):
+        raise InvalidSpec(
+            "container config validation failed: gMSA credentials are disabled: operation denied: remove "
+            f"windows.credentialSpec or annotation {names.GMSA_DISABLED}"
+        )
+    return given
+
+
+def add(ledger: Ledger, id: str, credential_spec: str, transport: str = "LRPC") -> Document:
+    """Make the instance; what the container's document says of it (`CredentialGuard`) and, for a VM, its socket."""
+    from shim.hcs_bindings import service
+
+    entry = ledger.enter("credentials", id=id)
+    details = {"Id": id, "CredentialSpec": credential_spec, "Transport": transport}
+    request = {"PropertyType": PROPERTY, "Settings": {"Operation": "AddInstance", "OperationDetails": details}}
+    try:
+        service.modify(request)
+    except HcsError:
+        # Nothing was added; an instance of that name is somebody else's.
+        ledger.strike(entry)
+        raise
+    for answer in service.properties(PROPERTY):
+        for instance in answer.get("Instances") or ():
+            if instance.get("Id") == id:
+                found: Document = instance
+                return found
+    raise InvalidSpec(f"failed to find credential guard instance with container ID {id}: check the gMSA account")
+
+
+def remove(id: str) -> None:
+    from shim.hcs_bindings import service
+
+    operation = {"Operation": "RemoveInstance", "OperationDetails": {"Id": id}}
+    service.modify({"PropertyType": PROPERTY, "Settings": operation})

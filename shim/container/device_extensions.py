@@ -1,0 +1,37 @@
+"""Device extensions: files that describe objects of a container's device namespace, named by an annotation."""
+
+from __future__ import annotations
+
+from shim.hcs_bindings.windows_version import windows_build
+from shim.oci import annotations as names
+from shim.oci.errors import InvalidSpec
+from shim.oci.spec import parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.oci.annotations import Annotations
+
+FIRST_BUILD = 20348
+_MAX_FILE = 1 << 20
+
+
+def read(annotations: Annotations) -> dict[str, Any]:
+    """What goes into the container's `AdditionalDeviceNamespace`."""
+    if (build := windows_build()) < FIRST_BUILD:
+        raise InvalidSpec(
+            f"device extensions are not supported on this build ({build}): annotation {names.DEVICE_EXTENSIONS} needs "
+            f"Windows build {FIRST_BUILD} or later"
+        )
+    return {"device_extension": [_extension(path) for path in annotations.texts(names.DEVICE_EXTENSIONS)]}
+
+
+def _extension(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            return parse(file.read(_MAX_FILE), path)
+    except OSError as error:
+        raise InvalidSpec(
+            f"failed to read extension file at {path}, named by annotation {names.DEVICE_EXTENSIONS}: {error.strerror}"
+        ) from None

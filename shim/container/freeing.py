@@ -1,0 +1,136 @@
+"""How each kind of thing in the ledger is freed, from nothing but its entry, by this process or another.
+
+Every function takes the entry's fields and a deadline, and is satisfied when the thing is not there.
+"""
+
+from __future__ import annotations
+
+import time
+
+from shim.hcs_bindings import errors
+
+# Win32 codes by which layer calls say that there is nothing (any more): file, path, element not found.
+_GONE = frozenset((0x80070002, 0x80070003, 0x80070490))
+# … and by which they say that somebody still uses it: sharing violation, busy, files open.
+_IN_USE = frozenset((0x80070020, 0x800700AA, 0x80070961))
+_RETRY_SECONDS = 0.05
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def free_system(fields: dict[str, str], deadline: float) -> None:
+    """Terminate a compute system and wait for its end."""
+    from shim.hcs_bindings.system import ComputeSystem
+
+    try:
+        system = ComputeSystem.open(fields["id"])
+    except errors.HcsError as error:
+        if errors.is_not_exist(error):
+            return
+        raise
+    try:
+        if system.terminate():
+            system.wait_exit(max(0.1, deadline - time.monotonic()))
+    except errors.HcsError as error:
+        if not (errors.is_stopped_enough(error) or errors.is_not_exist(error) or errors.is_invalid_state(error)):
+            raise
+    finally:
+        system.close()
+
+
+def free_layer(fields: dict[str, str], deadline: float) -> None:
+    """Take the filter off a scratch layer and unmount its disk. Both steps, even if the first finds nothing to do."""
+    from shim.hcs_bindings.storage import deactivate_layer, unprepare_layer
+
+    _layer_step(unprepare_layer, fields["path"], deadline)
+    _layer_step(deactivate_layer, fields["path"], deadline)
+
+
+def free_overlay(fields: dict[str, str], deadline: float) -> None:
+    """Take a scratch off the composite images under it and unmount its disk."""
+    from shim.hcs_bindings import storage
+
+    def detach(path: str) -> None:
+        if volume := storage.layer_mount_path(path):
+            storage.detach_overlay_filter(volume)
+
+    _layer_step(detach, fields["path"], deadline)
+    _layer_step(storage.deactivate_layer, fields["path"], deadline)
+
+
+def free_cim(fields: dict[str, str], deadline: float) -> None:
+    from shim.hcs_bindings import cim
+
+    _layer_step(cim.dismount, fields["volume"], deadline)
+
+
+def _layer_step(step: Callable[[str], None], path: str, deadline: float) -> None:
+    while True:
+        try:
+            step(path)
+            return
+        except errors.HcsError as error:
+            code = errors.normalise(error.code)
+            if code in _GONE:
+                return
+            # A system that has just ended may hold it for a moment more.
+            if code not in _IN_USE or time.monotonic() + _RETRY_SECONDS > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
+
+
+def free_mount(fields: dict[str, str], deadline: float) -> None:
+    from shim.platform.host import unmount
+
+    unmount(fields["target"])
+
+
+def free_job(fields: dict[str, str], deadline: float) -> None:
+    """End the processes of a host process container."""
+    from shim.platform import jobs
+
+    jobs.end_job(fields, deadline)
+
+
+def free_user(fields: dict[str, str], deadline: float) -> None:
+    """Remove the user that was made for a host process container."""
+    from shim.platform import jobs
+
+    jobs.remove_user(fields["name"])
+
+
+def free_mount_point(fields: dict[str, str], deadline: float) -> None:
+    """Take a volume away from where host process containers of Server 2019 see it."""
+    from shim.platform import jobs
+
+    jobs.unmount_volume(fields["directory"])
+
+
+def free_namespace(fields: dict[str, str], deadline: float) -> None:
+    from shim.hcs_bindings import network
+
+    _unless_gone(lambda: network.delete_namespace(fields["id"]))
+
+
+def free_endpoint(fields: dict[str, str], deadline: float) -> None:
+    """Take an endpoint out of a namespace the shim made. The endpoint itself is not ours."""
+    from shim.hcs_bindings import network
+
+    _unless_gone(lambda: network.remove_namespace_endpoint(fields["namespace"], fields["id"]))
+
+
+def free_credentials(fields: dict[str, str], deadline: float) -> None:
+    from shim.container import credentials
+
+    _unless_gone(lambda: credentials.remove(fields["id"]))
+
+
+def _unless_gone(step: Callable[[], None]) -> None:
+    try:
+        step()
+    except errors.HcsError as error:
+        gone = errors.is_not_exist(error) or errors.is_network_object_missing(error)
+        if not gone and errors.normalise(error.code) not in _GONE:
+            raise

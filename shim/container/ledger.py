@@ -1,0 +1,228 @@
+"""The ledger: everything a container holds, on disk in its bundle, with how to free it.
+
+One JSON object per line of `ledger.jsonl`. A line is written *before* the thing is acquired, so that there is no
+moment at which a `kill -9` leaves something that nobody knows of, and struck out by a second line when it is free:
+
+    {"n":"1","enter":"layer","path":"C:\\snapshots\\7"}
+    {"n":"1","strike":"layer"}
+
+Where HCS is emulated, the first line says by which instance, for whoever frees from another environment:
+
+    {"n":"0","hcs":"/run/hcs-emulator"}
+
+Therefore an entry may name what was never acquired, or what is free already: freeing is idempotent. A last line that
+was torn by a crash is as good as not written: what it announces had not begun.
+
+Freeing goes backwards, a VM first, what holds the root file system last, and on after a failure. It is bounded: each
+step runs in a thread of its own, and one that does not come back is left behind and reported. The `delete` command
+frees from here in a process of its own, so this module imports nothing to speak of; what frees a kind of thing is
+imported when there is one.
+"""
+
+from __future__ import annotations
+
+import time
+from _json import encode_basestring_ascii
+from _thread import allocate_lock, start_new_thread
+
+from shim.lean_json import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FILE = "ledger.jsonl"
+INSTANCE_VARIABLE = "HCS_EMULATOR_DIR"
+# A ledger of an ordinary container has a dozen lines.
+MAX_SIZE = 4 << 20
+
+# What frees each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
+FREERS = {
+    "system": ("shim.container.freeing", "free_system"),
+    "vm": ("shim.container.freeing", "free_system"),
+    "job": ("shim.container.freeing", "free_job"),
+    "user": ("shim.container.freeing", "free_user"),
+    "mount_point": ("shim.container.freeing", "free_mount_point"),
+    "namespace": ("shim.container.freeing", "free_namespace"),
+    "endpoint": ("shim.container.freeing", "free_endpoint"),
+    "credentials": ("shim.container.freeing", "free_credentials"),
+    "layer": ("shim.container.freeing", "free_layer"),
+    "overlay": ("shim.container.freeing", "free_overlay"),
+    "cim": ("shim.container.freeing", "free_cim"),
+    "mount": ("shim.container.freeing", "free_mount"),
+}
+# A utility VM, or a job of processes: what it holds of the rest is free when it is gone.
+FIRST = ("vm", "job")
+# The root file system: nothing may use it any more when it goes.
+LAST = ("layer", "overlay", "cim", "mount")
+
+
+class Entry:
+    __slots__ = ("fields", "kind", "number")
+
+    def __init__(self, number: int, kind: str, fields: dict[str, str]) -> None:
+        self.number = number
+        self.kind = kind
+        self.fields = fields
+
+    def __repr__(self) -> str:
+        return f"{self.kind} {' '.join(self.fields.values())}".rstrip()
+
+
+class Failure:
+    """A thing that could not be freed, and why."""
+
+    __slots__ = ("entry", "error")
+
+    def __init__(self, entry: Entry, error: BaseException) -> None:
+        self.entry = entry
+        self.error = error
+
+    def __str__(self) -> str:
+        return f"freeing {self.entry} failed: {self.error}"
+
+
+class Ledger:
+    def __init__(self, bundle: str) -> None:
+        self.path = f"{bundle.rstrip('/')}/{FILE}"
+        self._lock = allocate_lock()
+        self._live, self._next, torn = _read(self.path)
+        if torn:
+            self._append("")
+
+    def enter(self, kind: str, **fields: str) -> Entry:
+        """To be called before the thing is acquired. If this fails, it must not be."""
+        with self._lock:
+            entry = Entry(self._next, kind, fields)
+            line = _line({"n": str(entry.number), "enter": kind, **fields})
+            instance = _instance() if entry.number == 1 else ""
+            self._append(_line({"n": "0", "hcs": instance}) + "\n" + line if instance else line)
+            self._next += 1
+            self._live[entry.number] = entry
+            return entry
+
+    def strike(self, entry: Entry) -> None:
+        """It is free. A bundle that is gone needs no line."""
+        with self._lock:
+            if self._live.pop(entry.number, None) is not None:
+                try:
+                    self._append(_line({"n": str(entry.number), "strike": entry.kind}))
+                except OSError:
+                    pass
+
+    def live(self) -> list[Entry]:
+        """What is held, in the order in which it is to be freed."""
+        with self._lock:
+            entries = [self._live[number] for number in sorted(self._live, reverse=True)]
+        return sorted(entries, key=_rank)
+
+    def free_all(self, timeout: float, keep: Iterable[Entry] = ()) -> list[Failure]:
+        """Free everything but `keep`, within `timeout` seconds.
+
+        What could not be freed stays entered, and is returned.
+        """
+        deadline = time.monotonic() + timeout
+        kept = {entry.number for entry in keep}
+        failures = []
+        for entry in self.live():
+            if entry.number in kept:
+                continue
+            error = _run(entry, deadline)
+            if error is None:
+                self.strike(entry)
+            else:
+                failures.append(Failure(entry, error))
+        return failures
+
+    def _append(self, line: str) -> None:
+        # One write, so that a crash tears at most this line.
+        with open(self.path, "ab", buffering=0) as file:
+            file.write(line.encode() + b"\n")
+
+
+def _instance() -> str:
+    from shim.platform import files
+
+    return files.environment(INSTANCE_VARIABLE)
+
+
+def look(bundle: str) -> tuple[list[Entry], str]:
+    """What a bundle's ledger lists, in the order in which it is to be freed, and the instance of HCS that has it (""
+    for the machine's). For onlookers: nothing is written."""
+    path = f"{bundle.rstrip('/')}/{FILE}"
+    live, _, _ = _read(path)
+    instance = ""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            instance = (_fields((file.read(4096) or b"").partition(b"\n")[0]) or {}).get("hcs", "")
+    except FileNotFoundError:
+        pass
+    return sorted((live[number] for number in sorted(live, reverse=True)), key=_rank), instance
+
+
+def _rank(entry: Entry) -> int:
+    return 0 if entry.kind in FIRST else 2 if entry.kind in LAST else 1
+
+
+def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
+    """The live entries, the next number, and whether the last line is torn."""
+    live: dict[int, Entry] = {}
+    highest = 0
+    try:
+        with open(path, "rb", buffering=0) as file:
+            data = file.read(MAX_SIZE) or b""
+    except FileNotFoundError:
+        return live, 1, False
+    for line in data.split(b"\n"):
+        fields = _fields(line)
+        if fields is None:
+            continue
+        number = int(fields.pop("n"))
+        highest = max(highest, number)
+        if "strike" in fields:
+            live.pop(number, None)
+        elif "enter" in fields:
+            live[number] = Entry(number, fields.pop("enter"), fields)
+    return live, highest + 1, bool(data) and not data.endswith(b"\n")
+
+
+def _fields(line: bytes) -> dict[str, str] | None:
+    """One line, or None if it is torn."""
+    if not line:
+        return None
+    try:
+        value = loads(line)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or not str(value.get("n", "")).isdigit():
+        return None
+    return {str(name): str(item) for name, item in value.items()}
+
+
+def _line(fields: dict[str, str]) -> str:
+    return "{" + ",".join(f"{encode_basestring_ascii(k)}:{encode_basestring_ascii(v)}" for k, v in fields.items()) + "}"
+
+
+def _run(entry: Entry, deadline: float) -> BaseException | None:
+    """Free one thing in a thread of its own, and wait no longer than there is time."""
+    if entry.kind not in FREERS:
+        return ValueError(f"this version of the shim does not know how to free a {entry.kind}")
+    outcome: list[BaseException | None] = []
+    done = allocate_lock()
+    done.acquire()
+
+    def work() -> None:
+        module, function = FREERS[entry.kind]
+        try:
+            free = getattr(__import__(module, fromlist=[function]), function)
+            free(entry.fields, deadline)
+            outcome.append(None)
+        except BaseException as error:
+            outcome.append(error)
+        done.release()
+
+    start_new_thread(work, ())
+    # Even when time is up, a step that takes none is given the chance.
+    if not done.acquire(timeout=max(0.2, deadline - time.monotonic())):
+        return TimeoutError("it did not end in time and was left behind; free it by hand if it stays")
+    return outcome[0]

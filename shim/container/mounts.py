@@ -1,0 +1,101 @@
+"""Mounts of a container without a VM: directories and files of the host, and named pipes."""
+
+from __future__ import annotations
+
+import os
+
+from shim.container.process_document import is_absolute_in_container
+from shim.oci.errors import InvalidSpec
+from shim.platform import host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+
+    Document = dict[str, Any]
+
+PIPE = "\\\\.\\pipe\\"
+# Sources that mean something only to a utility VM.
+_IN_A_VM = ("sandbox://", "sandbox-tmp://", "hugepages://", "uvm://", "physical-disk://", "virtual-disk://", "evd://")
+
+
+class Mapped:
+    """What the container's document says of its mounts."""
+
+    __slots__ = ("directories", "disks", "pipes")
+
+    def __init__(self) -> None:
+        self.directories: list[Document] = []
+        #: Directories that are disks of a VM: they come last in the document, as Microsoft's shim has it.
+        self.disks: list[Document] = []
+        self.pipes: list[Document] = []
+
+
+def mapped(spec: Spec) -> Mapped:
+    result = Mapped()
+    for mount in spec.mounts:
+        if spec.is_plain_linux:
+            _add_linux(mount, result)
+        else:
+            _add_windows(mount, result)
+    return result
+
+
+def _add_windows(mount: Section, result: Mapped) -> None:
+    source, destination = ends(mount)
+    if source.lower().startswith(PIPE):
+        if not destination.lower().startswith(PIPE):
+            raise InvalidSpec(f"{mount.path} shows the pipe {source} at {destination}: name a pipe there too, {PIPE}…")
+        result.pipes.append({"ContainerPipeName": destination[len(PIPE) :], "HostPath": source})
+        return
+    if source.lower().startswith(_IN_A_VM):
+        raise InvalidSpec(f"{mount.path}.source is {source!r}, which only a container in a utility VM can have")
+    if not is_absolute_in_container(destination) and not is_drive(destination):
+        raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
+    result.directories.append(directory(mount, source, destination))
+
+
+def _add_linux(mount: Section, result: Mapped) -> None:
+    """A container of Linux brings its proc, sysfs, tmpfs … in its spec; the emulated one has its own. Binds count."""
+    options = mount.texts("options")
+    if mount.text("type") != "bind" and "bind" not in options and "rbind" not in options:
+        return
+    source, destination = ends(mount)
+    if not destination.startswith("/"):
+        raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as /data")
+    result.directories.append(directory(mount, source, destination))
+
+
+def ends(mount: Section) -> tuple[str, str]:
+    source, destination = mount.text("source"), mount.text("destination")
+    if not source or not destination:
+        missing = "destination" if source else "source"
+        raise InvalidSpec(
+            f"invalid OCI spec - a mount must have both source and a destination: {mount.path} has no {missing}"
+        )
+    return source, destination
+
+
+def directory(mount: Section, source: str, destination: str) -> Document:
+    if not host.is_absolute(source):
+        raise InvalidSpec(f"{mount.path}.source is {source!r}: give an absolute path of the host")
+    try:
+        path = host.final_path(source)
+    except OSError as error:
+        reason = error.strerror or os.strerror(error.errno or 0)
+        shown = source.replace("\\", "\\\\")  # as Go quotes it
+        raise InvalidSpec(
+            f'failed to resolve path for mount source "{shown}": {reason}; create it or correct {mount.path}.source'
+        ) from None
+    entry: Document = {"HostPath": path, "ContainerPath": destination}
+    if any(option.lower() == "ro" for option in mount.texts("options")):
+        entry["ReadOnly"] = True
+    return entry
+
+
+def is_drive(path: str) -> bool:
+    """`D:`, a drive of its own; C: is the container's."""
+    return len(path) == 2 and path[0].isalpha() and path[1] == ":" and path[0] not in "cC"

@@ -1,0 +1,198 @@
+"""ProcessParameters of HCS, from an OCI process."""
+
+from __future__ import annotations
+
+from shim.oci.errors import InvalidSpec
+from shim.oci.section import Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Document = dict[str, Any]
+
+# CreateProcessW takes 32,767 characters, the terminating zero among them.
+MAX_COMMAND_LINE = 32_766
+# A variable, `NAME=value`, likewise.
+MAX_VARIABLE = 32_766
+# Windows sets no bound for all of them together, programs do: this is far above what any was seen to survive on.
+MAX_ENVIRONMENT = 262_144
+# What Linux allows for one string of execve, its zero included.
+MAX_LINUX_STRING = 131_071
+
+# A pause container that is a bare shell ends at once without a terminal; this does not.
+PAUSE_SHELL = "c:\\windows\\system32\\cmd.exe"
+PAUSE_COMMAND = "cmd /c ping -t 127.0.0.1 > nul"
+
+
+def quote(argument: str) -> str:
+    """One argument, so that CommandLineToArgvW and the C runtime read it back as it was."""
+    quoted = not argument or " " in argument or "\t" in argument
+    out = []
+    backslashes = 0
+    for char in argument:
+        if char == "\\":
+            backslashes += 1
+        else:
+            if char == '"':
+                # Backslashes count only before a quote: they are doubled, and one more escapes the quote.
+                out.append("\\" * (backslashes + 1))
+            backslashes = 0
+        out.append(char)
+    if quoted:
+        # The closing quote must not be escaped by what stands before it.
+        return '"' + "".join(out) + "\\" * backslashes + '"'
+    return "".join(out)
+
+
+def command_line(process: Section, container: Section | None = None) -> str:
+    """`commandLine` wins over `args`.
+
+    A client that makes an exec by copying the container's process and setting `args` leaves the container's
+    `commandLine` in it, and does not mean to run that again: one that is the container's own (`container`) loses.
+    """
+    line = process.text("commandLine")
+    args = process.texts("args")
+    if line and not (args and container is not None and line == container.text("commandLine")):
+        return line
+    if not args or not args[0]:
+        raise InvalidSpec(f"{process.path} names no program: give {process.path}.args or {process.path}.commandLine")
+    return " ".join(quote(argument) for argument in args)
+
+
+def parameters(
+    process: Section,
+    *,
+    stdin: bool,
+    stdout: bool,
+    stderr: bool,
+    terminal: bool | None = None,
+    linux: bool = False,
+    container: Section | None = None,
+) -> Document:
+    """The document of a process.
+
+    `stdin`, `stdout` and `stderr` say which pipes are wanted; `terminal` overrides the spec's. With `linux` it is a
+    Linux process: its arguments and variables go as they are, not by Windows' rules. `container` is the container's
+    own process, for an exec.
+    """
+    console = process.flag("terminal") if terminal is None else terminal
+    document: Document = {}
+    if linux:
+        document["CommandArgs"] = _linux_arguments(process)
+    else:
+        document["CommandLine"] = _checked_line(command_line(process, container), process)
+    if user := _user(process, linux):
+        document["User"] = user
+    if directory := _directory(process, linux):
+        document["WorkingDirectory"] = directory
+    if environment := _environment(process, linux):
+        document["Environment"] = environment
+    if console:
+        document["EmulateConsole"] = True
+    if stdin:
+        document["CreateStdInPipe"] = True
+    if stdout:
+        document["CreateStdOutPipe"] = True
+    if stderr and not console:  # a console has no error stream of its own
+        document["CreateStdErrPipe"] = True
+    if process.has("consoleSize"):
+        document["ConsoleSize"] = _console_size(process.section("consoleSize"))
+    return document
+
+
+def keep_alive(document: Document) -> Document:
+    """A sandbox whose process is a bare shell: run something that stays."""
+    if document.get("CommandLine", "").lower() == PAUSE_SHELL:
+        return {**document, "CommandLine": PAUSE_COMMAND}
+    return document
+
+
+def _checked_line(line: str, process: Section) -> str:
+    _refuse_zero(line, f"{process.path}.args")
+    if length(line) > MAX_COMMAND_LINE:
+        raise InvalidSpec(
+            f"the command line of {process.path} has {length(line)} characters and Windows takes {MAX_COMMAND_LINE}: "
+            "shorten it, or hand the rest over in a file"
+        )
+    return line
+
+
+def _linux_arguments(process: Section) -> list[str]:
+    args = process.texts("args")
+    if not args or not args[0]:
+        raise InvalidSpec(f"{process.path}.args is empty: name a program to run")
+    for index, argument in enumerate(args):
+        where = f"{process.path}.args[{index}]"
+        _refuse_zero(argument, where)
+        if len(argument.encode()) > MAX_LINUX_STRING:
+            raise InvalidSpec(
+                f"{where} is longer than the {MAX_LINUX_STRING} bytes that Linux takes: hand it over in a file"
+            )
+    return args
+
+
+def _user(process: Section, linux: bool) -> str:
+    user = process.section("user")
+    if name := user.text("username"):
+        return name
+    return str(user.number("uid")) if linux and user.number("uid") else ""
+
+
+def _directory(process: Section, linux: bool) -> str:
+    directory = process.text("cwd")
+    _refuse_zero(directory, f"{process.path}.cwd")
+    absolute = directory.startswith("/") if linux else is_absolute_in_container(directory)
+    if directory and not absolute:
+        example = "/work" if linux else "C:\\work"
+        raise InvalidSpec(
+            f"{process.path}.cwd is {directory!r}, a relative path: give an absolute one, such as {example}"
+        )
+    return directory
+
+
+def is_absolute_in_container(path: str) -> bool:
+    """`C:\\dir`, `C:/dir`, `\\dir`, `/dir`; not `dir` and not `C:dir`."""
+    return path.startswith(("\\", "/")) or (len(path) > 2 and path[0].isalpha() and path[1] == ":" and path[2] in "\\/")
+
+
+def _environment(process: Section, linux: bool) -> dict[str, str]:
+    """Variables. On Windows one without a value does not exist, so such entries are dropped."""
+    variables = {}
+    total = 0
+    for index, entry in enumerate(process.texts("env")):
+        name, _, value = entry.partition("=")
+        _refuse_zero(entry, f"{process.path}.env[{index}]")
+        if not name or "=" not in entry or not (value or linux):
+            continue
+        size = length(entry)
+        if size > (MAX_LINUX_STRING if linux else MAX_VARIABLE):
+            raise InvalidSpec(
+                f"environment variable {name[:100]} ({process.path}.env[{index}]) has {size} characters and "
+                f"{MAX_LINUX_STRING if linux else MAX_VARIABLE} is the most: hand it over in a file"
+            )
+        total += size + 1
+        variables[name] = value
+    if total > MAX_ENVIRONMENT:
+        raise InvalidSpec(
+            f"{process.path}.env has {total} characters in all and {MAX_ENVIRONMENT} is the most: hand some of it "
+            "over in a file"
+        )
+    return variables
+
+
+def _console_size(size: Section) -> list[int]:
+    height, width = size.number("height"), size.number("width")
+    if max(height, width) > 0xFFFF:
+        raise InvalidSpec(f"{size.path} is {width}x{height}: 65535 is the most in either direction")
+    return [height, width]
+
+
+def _refuse_zero(text: str, where: str) -> None:
+    if "\0" in text:
+        raise InvalidSpec(f"{where} holds a NUL character: remove it")
+
+
+def length(text: str) -> int:
+    """In UTF-16 units, as Windows counts."""
+    return len(text) + sum(char > "\uffff" for char in text) if not text.isascii() else len(text)

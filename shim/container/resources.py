@@ -1,0 +1,75 @@
+"""Limits of a container: processor, memory, storage. Annotation first, then the spec's field, then none."""
+
+from __future__ import annotations
+
+from shim.oci import annotations as names
+from shim.oci.errors import InvalidSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+
+MIB = 1 << 20
+# HCS counts a processor limit in hundredths of a percent of the whole machine, and weighs from 1 to 10000.
+WHOLE_MACHINE = 10_000
+
+
+def processor(spec: Spec, processors: int, warn: Callable[[str], object]) -> dict[str, int]:
+    """At most one of Count, Maximum and Weight; {} when there is no limit."""
+    if spec.is_plain_linux:
+        return linux_processor(spec.linux.section("resources").section("cpu"), processors)
+    cpu = spec.windows.section("resources").section("cpu")
+    annotations = spec.annotations
+    given = {
+        "Count": annotations.number(names.PROCESSOR_COUNT) or cpu.number("count"),
+        "Maximum": annotations.number(names.PROCESSOR_LIMIT) or cpu.number("maximum"),
+        "Weight": annotations.number(names.PROCESSOR_WEIGHT) or cpu.number("shares"),
+    }
+    given = {name: value for name, value in given.items() if value}
+    if len(given) > 1:
+        count, limit, weight = (given.get(name, 0) for name in ("Count", "Maximum", "Weight"))
+        raise InvalidSpec(
+            f"invalid spec - Windows Container CPU Count: '{count}', Limit: '{limit}', and Weight: '{weight}' are "
+            "mutually exclusive: keep one, in the spec or its annotations"
+        )
+    if given.get("Count", 0) > processors:
+        warn(f"{given['Count']} processors are asked for and the machine has {processors}: the container gets those")
+        given["Count"] = processors
+    return given
+
+
+def linux_processor(cpu: Section, processors: int) -> dict[str, int]:
+    """A quota becomes a share of the machine; shares become a weight. Of both, the quota is the one that limits."""
+    quota = cpu.values.get("quota") or 0
+    if isinstance(quota, int) and quota > 0:
+        rate = WHOLE_MACHINE * quota // ((cpu.number("period") or 100_000) * processors)
+        return {"Maximum": max(1, min(rate, WHOLE_MACHINE))}
+    shares = cpu.number("shares")
+    return {"Weight": max(1, min(shares, WHOLE_MACHINE))} if shares else {}
+
+
+def memory(spec: Spec) -> dict[str, int]:
+    """SizeInMB; bytes are cut to MiB, not rounded, and less than one is no limit. {} when there is none."""
+    if spec.is_plain_linux:
+        limit = spec.linux.section("resources").section("memory").values.get("limit") or 0
+        return {"SizeInMB": max(1, limit // MIB)} if isinstance(limit, int) and limit > 0 else {}
+    size = spec.annotations.number(names.MEMORY_SIZE_IN_MB, 0xFFFFFFFFFFFFFFFF)
+    size = size or spec.windows.section("resources").section("memory").number("limit") // MIB
+    return {"SizeInMB": size} if size else {}
+
+
+def storage(spec: Spec) -> dict[str, int]:
+    """QoS of the system drive; {} when there is none."""
+    wanted = spec.windows.section("resources").section("storage")
+    limits = {
+        "IopsMaximum": spec.annotations.number(names.STORAGE_IOPS) or wanted.number("iops"),
+        "BandwidthMaximum": spec.annotations.number(names.STORAGE_BANDWIDTH) or wanted.number("bps"),
+    }
+    for name, value in limits.items():
+        if value > 0x7FFFFFFF:
+            field = "iops" if name.startswith("I") else "bps"
+            raise InvalidSpec(f"{wanted.path}.{field} is {value}: {0x7FFFFFFF} is the most")
+    return {name: value for name, value in limits.items() if value}

@@ -1,0 +1,31 @@
+"""What the platform says of a failed job, as the one error that the rooms above know."""
+
+from __future__ import annotations
+
+from shim.hcs_bindings.errors import SYSTEM_ALREADY_EXISTS, HcsError
+from shim.platform.jobs import ALREADY_EXISTS, JobError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_WIN32 = 0x80070000
+
+
+class told:  # noqa: N801 - read as a verb: with told("start of c1")
+    """Within it, a JobError becomes an HcsError that names what was being done."""
+
+    __slots__ = ("_doing",)
+
+    def __init__(self, doing: str) -> None:
+        self._doing = f"job::{doing}"
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, JobError):
+            code = SYSTEM_ALREADY_EXISTS if error.code == ALREADY_EXISTS else _WIN32 | error.code
+            raise HcsError(code, self._doing, detail=error.message) from error

@@ -1,0 +1,35 @@
+"""What a spec, or an update, lets a host process container use, in the units of jobs."""
+
+from __future__ import annotations
+
+from shim.container import resources
+from shim.platform.jobs import Limits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from shim.oci.spec import Spec
+
+WHOLE_MACHINE = resources.WHOLE_MACHINE
+
+
+def wanted(spec: Spec, processors: int, warn: Callable[[str], object]) -> Limits:
+    limits = Limits(memory=resources.memory(spec).get("SizeInMB", 0) * resources.MIB)
+    set_processor(limits, resources.processor(spec, processors, warn), processors)
+    storage = {} if spec.is_plain_linux else resources.storage(spec)
+    limits.iops = storage.get("IopsMaximum", 0)
+    limits.bandwidth = storage.get("BandwidthMaximum", 0)
+    return limits
+
+
+def set_processor(limits: Limits, given: Mapping[str, int], processors: int) -> None:
+    """One of Count, Maximum and Weight; the others are lifted by it. A job has no count: it becomes a share of the
+    machine."""
+    limits.rate = limits.weight = 0
+    if count := given.get("Count", 0):
+        limits.rate = max(1, min(WHOLE_MACHINE, count * WHOLE_MACHINE // processors))
+    elif maximum := given.get("Maximum", 0):
+        limits.rate = max(1, min(WHOLE_MACHINE, maximum))
+    elif weight := given.get("Weight", 0):
+        limits.weight = 1 + 8 * min(weight, WHOLE_MACHINE) // WHOLE_MACHINE

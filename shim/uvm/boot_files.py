@@ -1,0 +1,60 @@
+"""What a utility VM boots from: files of the image itself, and a disk that is copied for each VM.
+
+The image's lowest layers have a `UtilityVM` directory with the files of the system (`Files`, shared with the VM) and
+an empty disk (`SystemTemplate.vhdx`). The copy goes to `vm/sandbox.vhdx` in the scratch directory of whoever makes the
+VM: beside, not instead of, the container's own `sandbox.vhdx`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from shim.container.layers import join
+from shim.oci.errors import InvalidSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+UTILITY_VM = "UtilityVM"
+FILES = "Files"
+TEMPLATE = "SystemTemplate.vhdx"
+COPY_SIZE = 1 << 20
+
+
+class BootFiles:
+    """`files` is shared with the VM; `scratch` is its disk, there once `prepare` has been called."""
+
+    __slots__ = ("files", "scratch", "template")
+
+    def __init__(self, files: str, template: str, scratch: str) -> None:
+        self.files = files
+        self.template = template
+        self.scratch = scratch
+
+    def prepare(self) -> None:
+        """Copy the disk, unless it is there from an earlier boot. Whole, or not at all."""
+        if os.path.exists(self.scratch):
+            return
+        os.makedirs(os.path.dirname(self.scratch), exist_ok=True)
+        partial = f"{self.scratch}.partial"
+        with open(self.template, "rb", buffering=0) as source, open(partial, "wb", buffering=0) as target:
+            while data := source.read(COPY_SIZE):
+                target.write(data)
+        os.replace(partial, self.scratch)
+
+
+def find(parents: Sequence[str], scratch: str) -> BootFiles:
+    """In the topmost of the read-only layers, given from top to base, that has them."""
+    for parent in parents:
+        directory = join(parent, UTILITY_VM)
+        if os.path.isdir(directory):
+            files, template = join(directory, FILES), join(directory, TEMPLATE)
+            for path in (files, template):
+                if not os.path.exists(path):
+                    raise InvalidSpec(f"{path} is missing: the image's {UTILITY_VM} is damaged, so pull it again")
+            return BootFiles(files, template, join(join(scratch, "vm"), "sandbox.vhdx"))
+    raise InvalidSpec(
+        f"failed to locate utility VM folder from layer folders: none of the image's layers has a {UTILITY_VM} to "
+        "boot a VM from; use an image that supports hypervisor isolation, or a runtime with process isolation"
+    )

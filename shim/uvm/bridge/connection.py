@@ -1,0 +1,164 @@
+"""One live bridge: a reader thread, calls matched by id, notifications, and a clear end.
+
+Any thread may call; the call blocks until its answer, its bound, or the end of the connection. A call that outlives
+its bound ends the whole bridge, because a guest that does not answer cannot be told apart from one that is gone, and
+everything waiting for it must get on. `submit` is for the one request that is meant to stay open, WaitForProcess: it
+holds no thread.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from . import protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    class Stream(Protocol):
+        def recv(self, size: int, /) -> bytes: ...
+        def sendall(self, data: bytes, /) -> None: ...
+        def close(self) -> None: ...
+
+    Body = dict[str, Any]
+    Completion = Callable[[Body | None, "BridgeError | None"], None]
+
+RPC_TIMEOUT = 300.0
+
+
+class BridgeError(Exception):
+    """The guest cannot be reached (any more)."""
+
+
+class GuestError(Exception):
+    """The guest answered, and the answer is a failure. `code` is the HRESULT as an unsigned number."""
+
+    def __init__(self, procedure: str, body: Body) -> None:
+        self.procedure = procedure
+        self.code = int(body.get("Result", 0)) & 0xFFFFFFFF
+        self.records = body.get("ErrorRecords") or []
+        self.message = str(body.get("ErrorMessage") or "")
+        super().__init__(f"guest {procedure}: {self.message or 'failed'} ({self.code:#010x})")
+
+
+class _Call:
+    __slots__ = ("body", "done", "error", "on_done")
+
+    def __init__(self, on_done: Completion | None) -> None:
+        self.body: Body | None = None
+        self.error: BridgeError | None = None
+        self.on_done = on_done
+        self.done = threading.Event() if on_done is None else None
+
+    def finish(self, body: Body | None, error: BridgeError | None) -> None:
+        self.body, self.error = body, error
+        if self.done is not None:
+            self.done.set()
+        if self.on_done is not None:
+            self.on_done(body, error)
+
+
+class Bridge:
+    """Give it a connected stream, then start it; `on_notification` is called from the reader thread."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        on_notification: Callable[[Body], None],
+        on_closed: Callable[[BridgeError], None],
+    ) -> None:
+        self._stream = stream
+        self._on_notification = on_notification
+        self._on_closed = on_closed
+        self._lock = threading.Lock()
+        self._send_lock = threading.Lock()
+        self._calls: dict[int, _Call] = {}
+        self._next_id = 0
+        self._end: BridgeError | None = None
+        self._reader = threading.Thread(target=self._read, name="guest-bridge", daemon=True)
+
+    def start(self) -> None:
+        self._reader.start()
+
+    def call(self, procedure: int, body: Body, timeout: float = RPC_TIMEOUT, *, may_be_late: bool = False) -> Body:
+        """With `may_be_late`, an answer that does not come in time is a TimeoutError and the bridge goes on."""
+        call = _Call(None)
+        call_id = self._send(procedure, body, call)
+        assert call.done is not None
+        if not call.done.wait(timeout):
+            name = protocol.NAMES[procedure]
+            if may_be_late and self._forget(call_id):
+                raise TimeoutError(f"the guest did not answer {name} within {timeout:.0f} s")
+            self.close(BridgeError(f"the guest did not answer {name} within {timeout:.0f} s"))
+            call.done.wait()
+        if call.body is None:
+            raise call.error or BridgeError("the bridge to the guest is closed")
+        if int(call.body.get("Result", 0)) & 0x80000000:
+            raise GuestError(protocol.NAMES[procedure], call.body)
+        return call.body
+
+    def submit(self, procedure: int, body: Body, on_done: Completion) -> None:
+        """Send a request whose answer may take for ever; `on_done(body, error)` is called once, from any thread."""
+        self._send(procedure, body, _Call(on_done))
+
+    def close(self, reason: BridgeError | None = None) -> None:
+        """End the bridge: every waiting call fails with the reason. Idempotent; the first reason stands."""
+        with self._lock:
+            if self._end is not None:
+                return
+            self._end = reason or BridgeError("the bridge to the guest was closed")
+            calls, self._calls = list(self._calls.values()), {}
+            end = self._end
+        self._stream.close()
+        for call in calls:
+            call.finish(None, end)
+        self._on_closed(end)
+
+    def _forget(self, call_id: int) -> bool:
+        """Give a call up. False if its answer has come after all."""
+        with self._lock:
+            return self._calls.pop(call_id, None) is not None
+
+    def _send(self, procedure: int, body: Body, call: _Call) -> int:
+        with self._send_lock:
+            with self._lock:
+                if self._end is not None:
+                    raise self._end
+                call_id = self._next_id
+                self._next_id += 1
+                self._calls[call_id] = call
+            try:
+                self._stream.sendall(protocol.encode(protocol.REQUEST, procedure, call_id, body))
+                return call_id
+            except OSError as error:
+                lost = BridgeError(f"the connection to the guest was lost: {error}")
+        # The call is in the table, so closing fails it like every other: the caller hears of the loss once, from there.
+        self.close(lost)
+        return call_id
+
+    def _read(self) -> None:
+        decoder = protocol.Decoder()
+        end = BridgeError("the guest closed its connection")
+        try:
+            while data := self._stream.recv(65536):
+                for message in decoder.feed(data):
+                    self._dispatch(message)
+        except protocol.ProtocolError as error:
+            end = BridgeError(f"the guest broke the bridge protocol: {error}")
+        except OSError as error:
+            end = BridgeError(f"the connection to the guest was lost: {error}")
+        self.close(end)
+
+    def _dispatch(self, message: protocol.Message) -> None:
+        if message.kind == protocol.NOTIFICATION:
+            self._on_notification(message.body)
+            return
+        if message.kind != protocol.RESPONSE:
+            raise protocol.ProtocolError("the guest sent a request; only the host asks")
+        with self._lock:
+            call = self._calls.pop(message.id, None)
+        # An answer nobody waits for is harmless: its call gave up.
+        if call is not None:
+            call.finish(message.body, None)

@@ -1,0 +1,135 @@
+"""What a spec and its annotations say about the utility VM to be made: checked, with defaults, in units of HCS.
+
+Annotation first, then the OCI field, then the default. What cannot be parsed is warned of and counts as absent; what
+contradicts itself, or what this host cannot do, is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+from shim.container import registry
+from shim.oci import annotations as container_names
+from shim.oci import vm_annotations as names
+from shim.oci.errors import InvalidSpec
+from shim.uvm import log_sources, numa
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from shim.oci.annotations import Annotations
+    from shim.oci.spec import Spec
+
+    Document = dict[str, Any]
+    Warn = Callable[[str], object]
+
+MIB = 1 << 20
+DEFAULT_MEMORY_MB = 1024
+DEFAULT_PROCESSORS = 2
+# The builds of Windows from which HCS takes a CPU group with a VM's document.
+CPU_GROUP_BUILD = 19043
+
+
+class VmSettings:
+    """One VM's settings. Plain values; `shim.uvm.document` puts them where HCS looks for them."""
+
+    __slots__ = (
+        "allow_overcommit", "compartments", "console_pipe", "cpu_group", "deferred_commit", "dump_directory",
+        "forward_logs", "high_mmio_base_mb", "high_mmio_gap_mb", "hvsocket_services", "log_sources", "low_mmio_gap_mb",
+        "memory_mb", "no_direct_map", "numa", "process_dumps", "processor_limit", "processor_weight", "processors",
+        "registry", "resource_partition", "shares_read_only", "storage", "utc",
+    )  # fmt: skip
+
+    def __init__(self, spec: Spec, processors: int, build: int, warn: Warn) -> None:
+        """`processors` is how many HCS has to give, `build` the host's."""
+        annotations = spec.annotations
+        resources = spec.windows.section("resources")
+        self._read_memory(annotations, resources.section("memory").number("limit") // MIB, warn)
+        cpu = resources.section("cpu")
+        self.processors = _processors(
+            annotations.number(names.VM_PROCESSOR_COUNT) or cpu.number("count"), processors, warn
+        )
+        self.processor_limit = annotations.number(names.PROCESSOR_LIMIT) or cpu.number("maximum")
+        self.processor_weight = annotations.number(names.PROCESSOR_WEIGHT) or cpu.number("shares")
+        self.cpu_group = _cpu_group(annotations, build)
+        self.resource_partition = annotations.guid(names.RESOURCE_PARTITION)
+        if self.cpu_group and self.resource_partition:
+            raise InvalidSpec(
+                "UVM options incorrect: resource partition ID and CPU group ID cannot be set at the same time: keep "
+                f"one of {names.CPU_GROUP} and {names.RESOURCE_PARTITION}"
+            )
+        self.numa = numa.read(annotations, self.processors, self.memory_mb, self.allow_overcommit, build)
+        storage = resources.section("storage")
+        self.storage = {
+            "IopsMaximum": annotations.number(names.STORAGE_IOPS) or storage.number("iops"),
+            "BandwidthMaximum": annotations.number(names.STORAGE_BANDWIDTH) or storage.number("bps"),
+        }
+        self.console_pipe = annotations.text(names.CONSOLE_PIPE)
+        self.dump_directory = annotations.text(names.DUMP_DIRECTORY)
+        self.process_dumps = annotations.text(container_names.DUMP_LOCATION)
+        self.shares_read_only = annotations.flag(names.SHARES_READ_ONLY)
+        self.compartments = not annotations.flag(names.NO_COMPARTMENTS)
+        self.utc = annotations.flag(names.NO_TIME_ZONE)
+        self.registry = registry.given(spec, names.REGISTRY, warn)
+        self.hvsocket_services = _hvsocket_services(annotations, warn)
+        self.forward_logs = annotations.flag(names.FORWARD_LOGS)
+        self.log_sources = log_sources.read(annotations, warn) if self.forward_logs else ""
+
+    def _read_memory(self, annotations: Annotations, limit_mb: int, warn: Warn) -> None:
+        size = annotations.number(names.VM_MEMORY_SIZE_IN_MB) or limit_mb or DEFAULT_MEMORY_MB
+        self.memory_mb = even(size)
+        if self.memory_mb != size:
+            warn(f"a VM's memory comes in steps of 2 MB: it gets {self.memory_mb} MB instead of {size}")
+        backed = annotations.flag(names.PHYSICALLY_BACKED)
+        self.allow_overcommit = annotations.flag(names.ALLOW_OVERCOMMIT) and not backed
+        self.deferred_commit = annotations.flag(names.DEFERRED_COMMIT)
+        if self.deferred_commit and not self.allow_overcommit:
+            raise InvalidSpec(
+                "UVM options incorrect: EnableDeferredCommit is not supported on physically backed VMs: remove "
+                f"{names.DEFERRED_COMMIT}, or {names.ALLOW_OVERCOMMIT}=false and {names.PHYSICALLY_BACKED}"
+            )
+        self.no_direct_map = backed or annotations.flag(names.NO_DIRECT_MAP)
+        self.low_mmio_gap_mb = annotations.number(names.LOW_MMIO_GAP)
+        self.high_mmio_base_mb = annotations.number(names.HIGH_MMIO_BASE)
+        self.high_mmio_gap_mb = annotations.number(names.HIGH_MMIO_GAP)
+
+    @property
+    def physically_backed(self) -> bool:
+        """Its memory is its own from the start: what is assigned is what it uses."""
+        return not self.allow_overcommit
+
+
+def even(megabytes: int) -> int:
+    return megabytes + megabytes % 2
+
+
+def _processors(wanted: int, available: int, warn: Warn) -> int:
+    if not wanted:
+        return min(DEFAULT_PROCESSORS, available)
+    if wanted > available:
+        warn(f"{wanted} virtual processors are asked for and the machine has {available}: the VM gets those")
+    return min(wanted, available)
+
+
+def _cpu_group(annotations: Annotations, build: int) -> str:
+    group = annotations.guid(names.CPU_GROUP)
+    if group and build < CPU_GROUP_BUILD:
+        raise InvalidSpec(
+            f"annotation {names.CPU_GROUP} needs Windows build {CPU_GROUP_BUILD} or later, and this host is {build}"
+        )
+    return group
+
+
+def _hvsocket_services(annotations: Annotations, warn: Warn) -> dict[str, Document]:
+    """Further entries of the VM's service table, by the service's GUID."""
+    services: dict[str, Document] = {}
+    for key in annotations:
+        if not key.startswith(names.HVSOCKET_SERVICE):
+            continue
+        service = key[len(names.HVSOCKET_SERVICE) :].lower()
+        settings = annotations.json(key)
+        if [len(part) for part in service.split("-")] != [8, 4, 4, 4, 12] or not isinstance(settings, dict):
+            warn(f"annotation {key} is ignored: it must name a GUID and hold a JSON object")
+        else:
+            services[service] = settings
+    return services
