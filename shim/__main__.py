@@ -1,0 +1,148 @@
+"""containerd-shim-runhcs-v1: from argv to a command.
+
+containerd runs this at least twice per container, so nothing is imported before the command is known, and then only
+what that command needs: `tests/emulated/test_imports.py` holds the list. argparse alone would cost more than
+everything `start` does.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from shim.commands import CommandError, Flags, leave
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+TEXT_FLAGS = ("namespace", "address", "publish-binary", "id", "bundle", "socket")
+SWITCHES = ("debug", "is-sandbox", "spawned")
+QUESTIONS = {"v": "version", "version": "version", "info": "info", "h": "help", "help": "help"}
+ACTIONS = ("start", "delete", "serve")
+TRUTH = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+
+HELP = """\
+containerd-shim-runhcs-v1 is run by containerd, not by hand: it serves the containers of one pod whose runtime is
+io.containerd.runhcs.v1. To see it work, use `ctr run --runtime io.containerd.runhcs.v1 ...` or `runhcs --help`.
+
+  containerd-shim-runhcs-v1 FLAGS start     in a bundle directory: start the daemon, or find the pod's, print its
+  address containerd-shim-runhcs-v1 FLAGS delete    free what a container left behind, print a DeleteResponse
+  containerd-shim-runhcs-v1 FLAGS serve     be the daemon, in the foreground (needs -socket)
+  containerd-shim-runhcs-v1 -info           print a RuntimeInfo containerd-shim-runhcs-v1 -version
+
+Flags take one dash or two, a value after a space or after '=':
+  -namespace NAME         containerd's namespace                      start, delete, serve
+  -address PATH           containerd's gRPC address                   start, delete, serve
+  -publish-binary PATH    containerd, to publish events               start, delete, serve
+  -id ID                  container or sandbox                        start, delete, serve
+  -bundle DIR             the container's bundle                      delete; serve (default: current directory)
+  -socket ADDRESS         address to listen on                        serve
+  -is-sandbox             the id is a pod sandbox                     serve
+  -debug                  log at debug level
+
+Runtime options are read from stdin by start, serve and -info (a protobuf Any, or BootstrapParams; empty is fine).
+TTRPC_ADDRESS in the environment says where events go, RUNHCS_SOCKET_DIR where sockets are made (default
+/run/containerd/s).
+"""
+
+
+def parse(arguments: list[str]) -> tuple[str, Flags]:
+    """What is wanted, and the flags. The action may stand anywhere; containerd puts it last."""
+    flags = Flags()
+    action = ""
+    question = ""
+    rest = iter(arguments)
+    for word in rest:
+        if not word.startswith("-") or word == "-":
+            if word not in ACTIONS:
+                raise CommandError(f"unknown action {word!r}: use start, delete or serve, or -help")
+            if action:
+                raise CommandError(f"two actions, {action} and {word}: give one")
+            action = word
+            continue
+        name, equals, value = word[2 if word.startswith("--") else 1 :].partition("=")
+        if name in TEXT_FLAGS:
+            if not equals:
+                following = next(rest, None)
+                if following is None:
+                    raise CommandError(f"-{name} needs a value: -{name} VALUE")
+                value = following
+            setattr(flags, name.replace("-", "_"), value)
+        elif name in SWITCHES or name in QUESTIONS:
+            if equals and value.lower() not in TRUTH:
+                raise CommandError(f"-{name}={value} is neither true nor false")
+            on = TRUTH[value.lower()] if equals else True
+            if name in SWITCHES:
+                setattr(flags, name.replace("-", "_"), on)
+            elif on:
+                question = question or QUESTIONS[name]
+        else:
+            raise CommandError(f"unknown flag {word.partition('=')[0]}: -help lists the flags")
+    if not (question or action):
+        raise CommandError("no action: use start, delete or serve, or -help")
+    return question or action, flags
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code."""
+    command = ""
+    try:
+        words = sys.argv[1:] if arguments is None else arguments
+        if words[:1] == ["standby"]:
+            from shim.commands import standby
+
+            return standby.run(words[1:], parse)
+        command, flags = parse(words)
+        if command == "start":
+            given = sys._xoptions.get("runhcs_daemon")
+            if isinstance(given, str):
+                from shim.commands import adopt
+
+                adopt.run(flags, given)
+            from shim.commands import start
+
+            return start.run(flags)
+        if command == "delete":
+            from shim.commands import delete
+
+            return delete.run(flags)
+        if command == "serve":
+            if flags.spawned:
+                from shim.commands import spawn
+
+                spawn.serve(flags)
+            from shim.commands import serve
+
+            return serve.run(flags)
+        if command == "info":
+            from shim.commands import info
+
+            return info.run()
+        if command == "version":
+            from shim.version import NAME, VERSION
+
+            python = sys.version.partition(" ")[0]
+            sys.stdout.write(f"{NAME}:\n  Version: {VERSION}\n  Python version: {python}\n")
+        else:
+            sys.stdout.write(HELP)
+    except CommandError as error:
+        return fail(command, str(error))
+    except Exception as error:
+        # A traceback would become the message that users of containerd see. The type names the place well enough.
+        return fail(command, f"unexpected {type(error).__name__}: {error}; please report this")
+    return 0
+
+
+def fail(command: str, message: str) -> int:
+    line = " ".join(message.split())
+    sys.stderr.write(f"containerd-shim-runhcs-v1: {command + ': ' if command else ''}{line}\n")
+    return 1
+
+
+def command() -> NoReturn:
+    """The program. It leaves without the interpreter's farewell, which takes as long as some commands."""
+    leave(main())
+
+
+if __name__ == "__main__":
+    command()

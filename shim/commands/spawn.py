@@ -1,0 +1,77 @@
+"""`start` and `serve` on a system without fork: two processes that shake hands (`shim.platform.windows.daemon`).
+
+The daemon creates the endpoint and says so before `start` prints the address, so nobody ever dials in vain.
+"""
+
+from __future__ import annotations
+
+from shim.commands import STDIN_LIMIT, Bootstrap, CommandError, Flags
+from shim.platform import daemon, endpoint, files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
+    """A daemon of its own. Whatever fails, what was made until then goes."""
+    made = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
+    child: daemon.Child | None = None
+    try:
+        panic_log = files.create(made[0])
+        try:
+            files.write_atomic(made[1], address.encode())
+            child = daemon.spawn(arguments(flags, address, bundle, is_sandbox), daemon.neutral_directory(), panic_log)
+        finally:
+            files.close(panic_log)
+        child.send_input(boot.raw)
+        files.write_atomic(made[2], b"%d" % child.pid)
+        if not child.wait_ready():
+            raise CommandError(f"the daemon {child.problem}: {_last_words(made[0])}")
+        files.write_stdout(answer.encode())
+        child.release()
+    except BaseException as error:
+        if child is not None:
+            child.kill()
+        for path in made:
+            files.remove(path)
+        if isinstance(error, OSError):
+            what = error.filename or "the daemon, or the address to stdout"
+            raise CommandError(f"cannot make {what}: {error.strerror}; is the bundle writable?") from None
+        raise
+
+
+def arguments(flags: Flags, address: str, bundle: str, is_sandbox: bool) -> list[str]:
+    words = ["-namespace", flags.namespace, "-address", flags.address, "-publish-binary", flags.publish_binary]
+    words += ["-id", flags.id, "-bundle", bundle, "-socket", address, "-spawned"]
+    return [*words, *(["-debug"] if flags.debug else []), *(["-is-sandbox"] if is_sandbox else []), "serve"]
+
+
+def _last_words(panic_log: str) -> str:
+    try:
+        lines = files.read(panic_log, 1 << 16).decode("utf-8", "replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it said nothing; try again, and look into Windows' event log if it persists"
+
+
+def serve(flags: Flags) -> NoReturn:
+    """The other half: `serve`, started by `launch`."""
+    flags.require("namespace", "address", "publish-binary", "id", "socket")
+    link = daemon.Link()
+    try:
+        boot = Bootstrap(flags.debug)
+        if data := link.receive_input(STDIN_LIMIT):
+            from shim.commands import bootstrap
+
+            boot = bootstrap.read(data, flags)
+        listener = endpoint.listen(flags.socket)
+    except (OSError, endpoint.EndpointError) as error:
+        raise CommandError(str(error)) from None
+    link.say_ready()
+    # Only now: `start` need not wait for what answers calls, and containerd has yet to dial.
+    from shim.commands import serve as daemon_command
+
+    daemon.exit_now(
+        daemon_command.serve(flags, boot, listener, flags.bundle, flags.socket, flags.is_sandbox, link)  # type: ignore[arg-type]
+    )

@@ -1,0 +1,1 @@
+"""The task API: RPC <-> domain, pods, tasks, processes, stdio, events."""

@@ -1,0 +1,32 @@
+"""How a container's init ended, on disk in the bundle, for the `delete` command of a fresh process.
+
+When the daemon is gone, containerd takes the exit from what `delete` prints. Without a record that would be 255 and
+"now" even for a container that had ended properly. Plain text, `status seconds nanoseconds pid` and a newline; a line
+without its newline was cut off by a crash and counts as absent. No imports: `delete` reads it.
+"""
+
+from __future__ import annotations
+
+FILE_NAME = "exit"
+
+
+def write(bundle: str, status: int, seconds: int, nanos: int, pid: int) -> None:
+    with open(f"{bundle}/{FILE_NAME}", "wb") as file:
+        file.write(b"%d %d %d %d\n" % (status, seconds, nanos, pid))
+
+
+def read(bundle: str) -> tuple[int, int, int, int] | None:
+    """(status, seconds, nanoseconds, pid), or None if there is no whole record."""
+    try:
+        with open(f"{bundle}/{FILE_NAME}", "rb") as file:
+            line = file.read(100)
+    except OSError:
+        return None
+    parts = line.split()
+    if not line.endswith(b"\n") or len(parts) != 4:
+        return None
+    try:
+        status, seconds, nanos, pid = (int(part) for part in parts)
+    except ValueError:
+        return None
+    return status, seconds, nanos, pid

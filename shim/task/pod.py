@@ -1,0 +1,262 @@
+"""The tasks of one shim and the rules between them.
+
+A shim serves either one standalone container, or a pod: its sandbox, created first, and the workload containers that
+join it while the sandbox runs. Which one a Create is about stands in the spec's annotations, and has to agree with
+how the shim was started and with what is here already. Making a container is the maker's business
+(`shim.task.making`).
+
+A standalone task and a sandbox stay known after their Delete, until Shutdown, so that a repeated Delete gets the same
+answer; a deleted workload is forgotten, since its pod may live for years.
+"""
+
+from __future__ import annotations
+
+import time
+from _thread import allocate_lock, start_new_thread
+
+from shim.task.errors import already_exists, failed_precondition, not_found
+from shim.ttrpc import status
+from shim.ttrpc.status import StatusError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.api.task import CreateTaskRequest
+    from shim.task.context import ShimContext
+    from shim.task.process import Process
+    from shim.task.task import Task
+    from shim.uvm.vm import Vm
+
+    Make = Callable[[ShimContext, CreateTaskRequest, "Pod"], Task]
+
+# How long a shim that has been told to exit gives containers that still run to be torn down. What is left then is in
+# the ledger.
+END_TIMEOUT = 10.0
+
+
+class Role:
+    """What a container is to its pod, as its annotations say."""
+
+    __slots__ = ("container_type", "sandbox_id")
+
+    def __init__(self, container_type: str, sandbox_id: str) -> None:
+        self.container_type = container_type
+        self.sandbox_id = sandbox_id
+
+
+class Pod:
+    def __init__(self, context: ShimContext, make: Make) -> None:
+        self._context = context
+        self._make = make
+        self._lock = allocate_lock()
+        self._tasks: dict[str, Task] = {}
+        self._making: set[str] = set()
+
+    # Finding.
+
+    def task(self, id: str) -> Task:
+        task = self._tasks.get(id)
+        if task is None:
+            raise not_found(f"task with id: '{id}' not found")
+        return task
+
+    def tasks(self) -> list[Task]:
+        """All that there are."""
+        with self._lock:
+            return list(self._tasks.values())
+
+    def making(self) -> list[str]:
+        """The ids of those that are being made."""
+        with self._lock:
+            return sorted(self._making)
+
+    def process(self, id: str, exec_id: str) -> Process:
+        return self.task(id).process(exec_id)
+
+    @property
+    def sandbox(self) -> Task | None:
+        """The pod's sandbox, if this is a pod and has got one."""
+        return self._tasks.get(self._context.id) if self._context.is_sandbox else None
+
+    @property
+    def vm(self) -> Vm | None:
+        """The utility VM that is this pod, if it is one."""
+        sandbox = self._tasks.get(self._context.id)
+        return sandbox.vm if sandbox is not None else None
+
+    def task_pid(self, id: str) -> int:
+        """The pid that Connect tells: the init's, 0 before there is one.
+
+        Microsoft's shim tells its own pid. But containerd's client refuses to delete a created task that has a pid, and
+        would have it killed first; 0 lets `ctr task delete` work on it.
+        """
+        task = self._tasks.get(id)
+        return task.init.pid if task is not None else 0
+
+    # Creating.
+
+    def create(self, request: CreateTaskRequest) -> Task:
+        with self._lock:
+            if request.id in self._tasks or request.id in self._making:
+                raise already_exists(f"task with id: '{request.id}' already exists")
+            if not self._context.is_sandbox and (self._tasks or self._making):
+                own = self._context.id
+                raise already_exists(f"task with id: '{own}' already exists, and this shim serves it alone")
+            self._making.add(request.id)
+        try:
+            task = self._make_noted(request) if self._context.sandbox_api else self._make(self._context, request, self)
+            with self._lock:
+                self._tasks[request.id] = task
+            task.begin(request)
+            return task
+        finally:
+            with self._lock:
+                self._making.discard(request.id)
+
+    def _make_noted(self, request: CreateTaskRequest) -> Task:
+        """One that containerd will not run `delete` for."""
+        from shim.task import joined
+
+        def leave() -> None:
+            joined.leave(self._context.bundle, request.id, request.bundle)
+
+        joined.enter(self._context.bundle, request.id, request.bundle)
+        try:
+            task = self._make(self._context, request, self)
+        except BaseException:
+            leave()
+            raise
+        task.init.done.add(leave)
+        return task
+
+    def create_sandbox(self, make: Callable[[], Task]) -> None:
+        """The sandbox, by the Sandbox service."""
+        own = self._context.id
+        with self._lock:
+            if own in self._tasks or own in self._making:
+                raise already_exists(f"sandbox with id: '{own}' already exists")
+            self._making.add(own)
+        try:
+            task = make()
+            with self._lock:
+                self._tasks[own] = task
+            task.watch()
+        finally:
+            with self._lock:
+                self._making.discard(own)
+
+    def check(self, id: str, role: Role) -> None:
+        """Refuse a container whose annotations do not fit this shim, before anything is made for it."""
+        from shim.oci.annotations import CONTAINER_TYPE, SANDBOX_ID  # there is a spec, so they are loaded
+
+        kind, sandbox_id = role.container_type, role.sandbox_id
+        if not self._context.is_sandbox:
+            if kind:
+                raise failed_precondition(
+                    f"cannot create standalone task, expected no annotation: '{CONTAINER_TYPE}': got '{kind}'"
+                )
+            return
+        pod = self._context.id
+        wanted = "container" if self._tasks or id != pod else "sandbox"
+        if wanted == "container":
+            from shim.api.types import Status
+
+            sandbox = self._tasks.get(pod)
+            if sandbox is None or sandbox.init.status != Status.RUNNING:
+                raise failed_precondition(
+                    f"task with id: '{id}' cannot be created in pod: '{pod}' which is not running"
+                )
+        if kind != wanted:
+            raise failed_precondition(f"expected annotation: '{CONTAINER_TYPE}': '{wanted}' got '{kind}'")
+        if sandbox_id != pod:
+            raise failed_precondition(f"expected annotation '{SANDBOX_ID}': '{pod}' got '{sandbox_id}'")
+
+    # Ending.
+
+    def kill(self, id: str, exec_id: str, signal: int, everybody: bool) -> None:
+        task = self.task(id)
+        if everybody and not exec_id and self._is_sandbox(id):
+            self._kill_workloads(signal)
+        task.kill(exec_id, signal, everybody)
+
+    def _kill_workloads(self, signal: int) -> None:
+        """All at once, for one that hangs must not keep the others alive."""
+        from threading import Thread
+
+        with self._lock:
+            workloads = [task for task in self._tasks.values() if task.id != self._context.id]
+        threads = [Thread(target=self._kill_workload, args=(task, signal), daemon=True) for task in workloads]
+        for thread in threads:
+            thread.start()
+        deadline = time.monotonic() + END_TIMEOUT
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _kill_workload(self, task: Task, signal: int) -> None:
+        try:
+            task.kill("", signal, True)
+        except Exception as error:
+            if not (isinstance(error, StatusError) and error.code == status.NOT_FOUND):
+                self._context.log.warning("workload not signalled with its pod", tid=task.id, error=error)
+
+    def delete(self, id: str, exec_id: str) -> Process:
+        from shim.api.types import Status
+
+        task = self.task(id)
+        if self._is_sandbox(id) and task.process(exec_id) is task.init and task.init.status == Status.STOPPED:
+            self._end_workloads()
+        process = task.delete(exec_id)
+        if process is task.init and id != self._context.id:
+            with self._lock:
+                self._tasks.pop(id, None)
+        return process
+
+    def _is_sandbox(self, id: str) -> bool:
+        return self._context.is_sandbox and id == self._context.id
+
+    @property
+    def workloads(self) -> list[str]:
+        with self._lock:
+            return [task for task in self._tasks if not self._is_sandbox(task)]
+
+    def stop(self) -> None:
+        """End the workloads, then begin the end of the sandbox itself."""
+        self._end_workloads()
+        self.task(self._context.id).end()
+
+    def _end_workloads(self) -> None:
+        """A sandbox that goes takes along what is in it."""
+        with self._lock:
+            workloads = [task for task in self._tasks.values() if not self._is_sandbox(task.id)]
+        self._end_all([task for task in workloads if not task.init.done.released])
+
+    def _end_all(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            # Each in a thread: one whose start hangs cannot be ended, and must not keep the others.
+            start_new_thread(task.end, ())
+        deadline = time.monotonic() + END_TIMEOUT
+        for task in tasks:
+            task.init.done.wait(max(0.0, deadline - time.monotonic()))
+
+    def ends_with(self, id: str) -> bool:
+        """Whether Shutdown of this id ends the shim: its own id always does, another one only when nothing is left.
+        A sandbox of the Sandbox service outlives all tasks."""
+        if self._context.sandbox_api:
+            return False
+        if id == self._context.id:
+            return True
+        with self._lock:
+            return bool(self._tasks) and not self._making and all(task.deleted for task in self._tasks.values())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing here holds a resource any more."""
+        with self._lock:
+            return not self._making and all(task.init.done.released for task in self._tasks.values())
+
+    def end(self) -> None:
+        """Before the shim exits: end what still runs and wait, a while, until its resources are free."""
+        with self._lock:
+            tasks = list(self._tasks.values())
+        self._end_all(tasks)

@@ -1,0 +1,289 @@
+"""The Task service: the RPCs of `containerd.task.v2.Task` and `.v3.Task` on top of the pod.
+
+Nothing is decided here. A handler decodes its request, asks the domain, and encodes the answer. What can matter is
+how it is run:
+
+- answered in the reading thread, from memory: State, Connect, Checkpoint, Shutdown;
+- deferred: Wait, which holds no thread however long it takes;
+- in a worker: everything that may call HCS or touch a file.
+
+This module and the pod are loaded before the first Connect can be answered; they import only what that needs.
+
+No handler keeps anything that belongs to a connection (a deferred Wait aside, whose answer nobody reads once its
+client is gone): containerd may vanish and come back at any time, with as many connections as it likes.
+"""
+
+from __future__ import annotations
+
+from _thread import start_new_thread
+
+from shim import spans
+from shim.api.wire import read_string, read_tag, skip, varint
+from shim.task.errors import to_status, unimplemented
+from shim.task.pod import Pod
+from shim.ttrpc import status
+from shim.ttrpc.server import Call, Method
+from shim.ttrpc.status import StatusError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from shim.api import task as api
+    from shim.api.task import CreateTaskRequest
+    from shim.task.context import ShimContext
+    from shim.task.task import Task
+
+else:
+
+    class _Later:
+        """shim.api.task: sixty classes, which Connect does without."""
+
+        def __getattr__(self, name):
+            from shim.api import task
+
+            value = getattr(task, name)
+            setattr(self, name, value)
+            return value
+
+    api = _Later()
+
+TASK_V2 = "containerd.task.v2.Task"
+TASK_V3 = "containerd.task.v3.Task"
+EXTENDED = "ExtendedTask"
+SHIM_DIAG = "containerd.runhcs.v1.diag.ShimDiag"
+SHIM_DIAG_METHODS = ("DiagExecInHost", "DiagStacks", "DiagTasks", "DiagShare", "DiagPid")
+INSPECT = "runhcs.inspect.v1.Inspect"
+
+EMPTY = b""
+
+
+def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
+    """All ttrpc services of this shim, for `Server`. Light: what only a task needs is imported when there is one."""
+    pod = Pod(context, _make)
+    service = TaskService(pod, context)
+    methods = service.methods()
+    services = {
+        TASK_V2: methods,
+        TASK_V3: methods,
+        EXTENDED: service.extended_methods(),
+        SHIM_DIAG: {name: service.diagnostic(name) for name in SHIM_DIAG_METHODS},
+        INSPECT: {"Shim": service.diagnostic("Shim")},
+    }
+    if context.sandbox_api:
+        from shim.task.sandbox import SANDBOX, SandboxService
+
+        services[SANDBOX] = SandboxService(pod, context).methods(service.guarded)
+    return services
+
+
+def warm_up(context: ShimContext) -> None:
+    """Import what the first Create and Start will need, while nobody waits. What is asked for rarely is not loaded:
+    the interpreter does one thing at a time, and a Create may be waiting."""
+    from shim.task import making
+
+    making.warm_up(context)
+
+
+def _make(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
+    from shim.task import making
+
+    return making.make_task(context, request, pod)
+
+
+def read_id(payload: bytes) -> str:
+    """The first field of a request, a text."""
+    position, end, value = 0, len(payload), ""
+    while position < end:
+        tag = payload[position]
+        position += 1
+        if tag > 127:
+            tag, position = read_tag(payload, position, end)
+        if tag == 10:
+            value, position = read_string(payload, position, end)
+        else:
+            position = skip(payload, position, end, tag)
+    return value
+
+
+class TaskService:
+    def __init__(self, pod: Pod, context: ShimContext) -> None:
+        self._pod = pod
+        self._context = context
+
+    def methods(self) -> dict[str, Method]:
+        inline = {
+            "State": self.state,
+            "Connect": self.connect,
+            "Wait": self.wait,
+            "Checkpoint": self.checkpoint,
+            "Shutdown": self.shutdown,
+        }
+        worker = {
+            "Create": self.create,
+            "Start": self.start,
+            "Delete": self.delete,
+            "Pids": self.pids,
+            "Pause": self.pause,
+            "Resume": self.resume,
+            "Kill": self.kill,
+            "Exec": self.exec,
+            "ResizePty": self.resize_pty,
+            "CloseIO": self.close_io,
+            "Update": self.update,
+            "Stats": self.stats,
+        }
+        methods = {name: Method.inline(self.guarded(name, handler)) for name, handler in inline.items()}
+        methods.update((name, Method.worker(self.guarded(name, handler))) for name, handler in worker.items())
+        return methods
+
+    def extended_methods(self) -> dict[str, Method]:
+        """What Microsoft's shim answers besides the task API."""
+        return {"ComputeProcessorInfo": Method.inline(self.guarded("ComputeProcessorInfo", self.processor_info))}
+
+    def diagnostic(self, name: str) -> Method:
+        """A question about this shim itself."""
+
+        def ask(call: Call) -> bytes:
+            from shim.task import diagnostics
+
+            return diagnostics.HANDLERS[name](self._pod, self._context, call)
+
+        return Method.worker(self.guarded(name, ask))
+
+    def guarded(self, name: str, handler: Callable[[Call], bytes]) -> Callable[[Call], bytes]:
+        """Whatever goes wrong leaves as a status, and what nobody foresaw is logged."""
+        handler = spans.rpc(name, handler)
+
+        def run(call: Call) -> bytes:
+            try:
+                return handler(call)
+            except StatusError:
+                raise
+            except Exception as error:
+                told = to_status(error)
+                if told.code == status.UNKNOWN:
+                    self._context.log.error(f"{name} failed", error=error, type=type(error).__name__)
+                raise told from error
+
+        return run
+
+    # From memory, in the reading thread.
+
+    def state(self, call: Call) -> bytes:
+        request = api.StateRequest.decode(call.payload)
+        return self._pod.process(request.id, request.exec_id).state_answer
+
+    def connect(self, call: Call) -> bytes:
+        """The first call of all. Its messages are two numbers and a text, read and written without their classes."""
+        fields = ((b"\x08", self._context.pid), (b"\x10", self._pod.task_pid(read_id(call.payload))))
+        return b"".join(tag + varint(value) for tag, value in fields if value)
+
+    def processor_info(self, call: Call) -> bytes:
+        """How many processors the VM has that a task has to itself."""
+        from shim.api.extendedtask import ComputeProcessorInfoRequest, ComputeProcessorInfoResponse
+
+        task = self._pod.task(ComputeProcessorInfoRequest.decode(call.payload).id)
+        if task.vm is None:
+            raise StatusError(status.UNKNOWN, "task is not isolated: it has no utility VM to itself; ask for its pod")
+        return ComputeProcessorInfoResponse(count=task.vm.settings.processors).encode()
+
+    def checkpoint(self, call: Call) -> bytes:
+        raise unimplemented("HCS cannot checkpoint a container")
+
+    def wait(self, call: Call) -> bytes:
+        request = api.WaitRequest.decode(call.payload)
+        process = self._pod.process(request.id, request.exec_id)
+
+        def answer() -> None:
+            call.reply(process.wait_answer())
+
+        deferred = call.defer(lambda: process.done.remove(answer))
+        process.done.add(answer)
+        return deferred
+
+    def shutdown(self, call: Call) -> bytes:
+        request = api.ShutdownRequest.decode(call.payload)
+        if not self._pod.ends_with(request.id):
+            return EMPTY
+        # The answer first: containerd would report a lost connection instead.
+        deferred = call.defer()
+        call.reply(EMPTY)
+        if self._pod.is_quiet:
+            self._context.request_shutdown(request.now)
+        else:
+            start_new_thread(self._end, (request.now,))
+        return deferred
+
+    def _end(self, now: bool) -> None:
+        try:
+            self._pod.end()
+        finally:
+            self._context.request_shutdown(now)
+
+    # In a worker.
+
+    def create(self, call: Call) -> bytes:
+        task = self._pod.create(api.CreateTaskRequest.decode(call.payload))
+        return api.CreateTaskResponse(pid=task.init.pid).encode()
+
+    def start(self, call: Call) -> bytes:
+        request = api.StartRequest.decode(call.payload)
+        return api.StartResponse(pid=self._pod.task(request.id).start(request.exec_id)).encode()
+
+    def delete(self, call: Call) -> bytes:
+        request = api.DeleteRequest.decode(call.payload)
+        process = self._pod.delete(request.id, request.exec_id)
+        return api.DeleteResponse(
+            pid=process.pid, exit_status=process.exit_status, exited_at=process.exited_at
+        ).encode()
+
+    def pids(self, call: Call) -> bytes:
+        from shim.task import figures
+
+        task = self._pod.task(api.PidsRequest.decode(call.payload).id)
+        return api.PidsResponse(processes=figures.pids(task)).encode()
+
+    def stats(self, call: Call) -> bytes:
+        from shim.task import figures
+
+        task = self._pod.task(api.StatsRequest.decode(call.payload).id)
+        return api.StatsResponse(stats=figures.stats(task)).encode()
+
+    def pause(self, call: Call) -> bytes:
+        self._pod.task(api.PauseRequest.decode(call.payload).id).pause()
+        return EMPTY
+
+    def resume(self, call: Call) -> bytes:
+        self._pod.task(api.ResumeRequest.decode(call.payload).id).resume()
+        return EMPTY
+
+    def kill(self, call: Call) -> bytes:
+        request = api.KillRequest.decode(call.payload)
+        self._pod.kill(request.id, request.exec_id, request.signal, request.all)
+        return EMPTY
+
+    def exec(self, call: Call) -> bytes:
+        from shim.task import making
+
+        request = api.ExecProcessRequest.decode(call.payload)
+        making.add_exec(self._context, self._pod.task(request.id), request)
+        return EMPTY
+
+    def resize_pty(self, call: Call) -> bytes:
+        request = api.ResizePtyRequest.decode(call.payload)
+        self._pod.process(request.id, request.exec_id).resize(request.width, request.height)
+        return EMPTY
+
+    def close_io(self, call: Call) -> bytes:
+        request = api.CloseIORequest.decode(call.payload)
+        self._pod.process(request.id, request.exec_id).close_stdin()
+        return EMPTY
+
+    def update(self, call: Call) -> bytes:
+        from shim.task import update
+
+        request = api.UpdateTaskRequest.decode(call.payload)
+        update.require_resources(request)
+        update.apply(self._pod.task(request.id), request)
+        return EMPTY

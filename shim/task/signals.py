@@ -1,0 +1,42 @@
+"""What `Kill.signal` means to a Windows process.
+
+The task API carries Unix numbers; a Windows process knows console control events and termination. The pairs are those
+of Microsoft's shim, so that an image's stop signal keeps its meaning. Note that 0 is Ctrl-C here, not a liveness probe.
+"""
+
+from __future__ import annotations
+
+from shim.task.errors import failed_precondition
+
+SIGKILL = 9
+
+# Number -> HCS's name of the console event. SIGKILL is not here: it terminates.
+CONSOLE_EVENTS = {
+    0: "CtrlC",
+    1: "CtrlBreak",  # SIGHUP
+    2: "CtrlClose",  # SIGINT: what ctr forwards for Ctrl-C
+    5: "CtrlLogOff",  # SIGTRAP
+    6: "CtrlShutdown",  # SIGABRT
+    15: "CtrlShutdown",  # SIGTERM
+}
+
+
+def terminating(signal: int) -> None:
+    """Every signal ends it: a sandbox that is nothing but a VM."""
+
+
+def without_console_events(signal: int) -> None:
+    """For a guest that cannot send console events: what would end a process does, and nothing else is taken."""
+    if signal not in (6, SIGKILL, 15):
+        raise failed_precondition(f"signal {signal}: invalid signal value, this guest takes 6, 9 and 15")
+
+
+def console_event(signal: int) -> str | None:
+    """The console event for `signal`, or None if it means "terminate"."""
+    if signal == SIGKILL:
+        return None
+    event = CONSOLE_EVENTS.get(signal)
+    if event is None:
+        known = ", ".join(str(number) for number in sorted((*CONSOLE_EVENTS, SIGKILL)))
+        raise failed_precondition(f"signal {signal}: invalid signal value, a Windows process takes {known}")
+    return event

@@ -1,0 +1,48 @@
+"""The stacks of all threads of this process, as text.
+
+For whoever asks a shim that hangs what it is doing. Nothing is loaded and no lock is taken for it: the interpreter's
+own table of frames is all there is to read. Modules such as `traceback` would have to be imported first, perhaps while
+the thread that hangs holds the import lock.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+# A recursion that went wrong would be thousands of lines, most of them the same.
+DEEPEST = 60
+
+
+def all_threads() -> str:
+    """Innermost call last, as Python's own tracebacks are."""
+    names = _names()
+    own = get_ident()
+    parts = []
+    for ident, frame in sorted(sys._current_frames().items()):
+        name = names.get(ident, "")
+        title = f"thread {ident}{' ' + name if name else ''}{' (this one answers)' if ident == own else ''}"
+        parts.append("\n".join([f"{title}:", *_lines(frame)]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _lines(frame: FrameType | None) -> list[str]:
+    lines: list[str] = []
+    while frame is not None and len(lines) < DEEPEST:
+        code = frame.f_code
+        lines.append(f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_qualname}')
+        frame = frame.f_back
+    if frame is not None:
+        lines.append("  …")
+    return lines[::-1]
+
+
+def _names() -> dict[int, str]:
+    """Threads that `threading` made have names; it may not even be loaded."""
+    threading = sys.modules.get("threading")
+    active = getattr(threading, "_active", {})
+    return {ident: str(thread.name) for ident, thread in list(active.items())}
