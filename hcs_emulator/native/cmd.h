@@ -1,0 +1,107 @@
+/* The stand-in Windows commands: what their parts offer each other.
+ *
+ * One static program under many names (argv[0]): `cmd`, with its own language and built-in commands, and small programs
+ * such as ping and timeout. They are there so that people can try containers where no Windows program can run, not to
+ * be Windows.
+ */
+#ifndef CMD_H
+#define CMD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "silo.h" /* names as Windows writes them */
+
+enum { NOT_RECOGNIZED = 9009 };
+
+/* -- cmd_memory.c: memory that lives until the next line typed; it never runs out without ending the program */
+void *keep(size_t size);
+char *keep_text(const char *text, size_t length);
+void forget_all(void);
+
+struct buffer {
+    char *text;
+    size_t length, room;
+};
+void append(struct buffer *buffer, const char *text, size_t length);
+void append_text(struct buffer *buffer, const char *text);
+
+/* -- cmd_parse.c: a line of cmd's language */
+struct redirection {
+    int descriptor;
+    enum { READ_FROM, WRITE_TO, APPEND_TO, SAME_AS } kind;
+    char *target; /* a file, or for SAME_AS a descriptor's number */
+    struct redirection *next;
+};
+
+struct condition {
+    enum { EXISTS, DEFINED, ERRORLEVEL, COMPARED } kind;
+    bool negated, any_case;
+    char *left, *right, relation[4]; /* EQU NEQ LSS LEQ GTR GEQ; == is EQU */
+};
+
+struct node {
+    enum { COMMAND, SEQUENCE, AND, OR, PIPE, GROUP, IF, FOR } kind;
+    struct node *left, *right; /* GROUP, FOR: left; IF: then, else */
+    char *text;                /* COMMAND: without its redirections; FOR: the set */
+    char variable;             /* FOR */
+    bool counting;             /* FOR /L */
+    struct condition *condition;
+    struct redirection *redirections;
+};
+
+/* NULL with a message on stderr if the line is wrong; an empty line is a COMMAND with empty text. */
+struct node *parse(const char *line);
+/* The next word at *at, quotes kept, ended by a blank or by one of `stops`; moves *at behind it. */
+char *take_word(const char **at, const char *stops);
+/* The same text without its quotes. */
+char *unquoted(const char *text);
+/* Arguments by the rules of CommandLineToArgvW; the list ends with NULL. */
+char **split_arguments(const char *text, int *count);
+char *trimmed(const char *text);
+
+/* -- cmd_variables.c */
+const char *get_variable(const char *name);
+void set_variable(const char *name, const char *value); /* NULL or "" removes it */
+/* Replaces %NAME%; in a batch file also %1, %* and %%, and unknown names by nothing. */
+char *expand(const char *line, char *const *batch_arguments);
+/* Replaces %v by a value, for `for`. */
+char *expand_loop_variable(const char *text, char variable, const char *value);
+/* The working directory as Windows writes it. */
+char *windows_directory(void);
+
+/* -- cmd_run.c */
+extern int error_level;
+extern bool leaving; /* `exit` was run; error_level says with what */
+extern bool echoing;
+extern char *const *batch_arguments; /* of the batch file that runs, or NULL */
+extern char *jump_target;            /* the label a `goto` named, until it is reached */
+int run(const struct node *node);
+int run_line(const char *line);
+int run_batch_file(const char *path, const char *tail);
+/* Ends the program with a 32-bit code: the kernel keeps eight bits, the silo reads all from the program's name. */
+_Noreturn void leave(int code);
+int wait_for(int pid);
+
+/* -- the commands: each answers an exit code. Built-in ones get the rest of the line, programs get arguments. */
+typedef int built_in(const char *rest);
+typedef int program(int count, char **arguments);
+built_in *find_built_in(const char *name);
+program *find_applet(const char *name);
+
+built_in run_dir, run_type, run_copy, run_move, run_del, run_mkdir, run_rmdir, run_ren;
+program run_cmd, run_ping, run_timeout, run_hostname, run_whoami, run_find, run_findstr, run_sort, run_more;
+program run_tasklist, run_powershell, run_ver;
+
+/* Files that a name with * or ? in its last part stands for; the name itself if it has none. Ends with NULL. */
+char **matching_files(const char *pattern, bool *was_pattern);
+/* Says `message` on stderr with Windows' line end; answers 1. */
+int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For qsort: texts in the order of the alphabet, whatever their case. */
+int by_name(const void *left, const void *right);
+void pass_seconds(double seconds);
+/* True if the argument is this option, with / or -. */
+bool is_option(const char *argument, const char *name);
+
+#endif

@@ -1,0 +1,73 @@
+/* Directories and files of the host in a silo.
+ *
+ * The service opens a detached copy of the mount and sends it; here, inside the silo's root, it is attached. So no
+ * symbolic link in the container can lead an attachment out of it, and binds can come and go while it runs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "silo.h"
+
+/* Makes the directories above the last part of `path`, each in the spelling that is there already. */
+static bool make_parents(char *path)
+{
+    char found[PATH_SIZE];
+
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        bool made = find_path(path, found) || mkdir(path, 0755) == 0;
+        if (made && strlen(found) == strlen(path))
+            memcpy(path, found, strlen(path));
+        *slash = '/';
+        if (!made)
+            return false;
+        *found = '\0';
+    }
+    return true;
+}
+
+static bool make_target(const char *target, bool directory, char found[PATH_SIZE])
+{
+    if (find_path(target, found))
+        return true;
+    if (!to_posix_path(target, found) || found[0] != '/' || !make_parents(found))
+        return false;
+    if (directory)
+        return mkdir(found, 0755) == 0;
+    int file = open(found, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    return file >= 0 && close(file) == 0;
+}
+
+int attach_bind(int tree, const char *target, bool read_only)
+{
+    struct mount_attr attributes = {.attr_set = MOUNT_ATTR_RDONLY};
+    char found[PATH_SIZE];
+    struct stat status;
+
+    if (fstat(tree, &status) < 0)
+        return errno;
+    unsigned whole = AT_EMPTY_PATH | AT_RECURSIVE;
+    if (read_only && syscall(SYS_mount_setattr, tree, "", whole, &attributes, sizeof attributes) < 0)
+        return errno;
+    if (!make_target(target, S_ISDIR(status.st_mode), found))
+        return errno;
+    if (strcmp(found, "/") == 0)
+        return EBUSY;
+    return syscall(SYS_move_mount, tree, "", AT_FDCWD, found, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? errno : 0;
+}
+
+int detach_bind(const char *target)
+{
+    char found[PATH_SIZE];
+
+    if (!find_path(target, found))
+        return errno;
+    return umount2(found, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? errno : 0;
+}

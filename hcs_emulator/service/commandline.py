@@ -1,0 +1,128 @@
+"""A Windows command line, read the way Windows reads it.
+
+Windows hands a program one string. Two readers matter: CreateProcess, which finds the program at its start, and
+CommandLineToArgvW (the C runtime does the same), which a program uses to get its arguments. A shim that quotes wrongly
+is only found out by a reader that keeps to the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_BLANK = " \t"
+# CreateProcess would go on to the end of the string; names with more blanks than this are not met.
+_MOST_CANDIDATES = 8
+
+
+def split_arguments(command_line: str) -> list[str]:
+    """The arguments, the program's own name first, by the rules of CommandLineToArgvW."""
+    if not command_line:
+        return []
+    first, position = _program_name(command_line)
+    arguments = [first]
+    end = len(command_line)
+    while True:
+        while position < end and command_line[position] in _BLANK:
+            position += 1
+        if position == end:
+            return arguments
+        argument, position = _argument(command_line, position)
+        arguments.append(argument)
+
+
+def program_candidates(command_line: str) -> list[str]:
+    """What CreateProcess takes for the program, most likely first.
+
+    A quoted name is taken as it is. An unquoted one ends at the first blank, unless no such file exists: then at the
+    next blank, and so on, which is how `C:\\Program Files\\app.exe` works without quotes.
+    """
+    text = command_line.lstrip(_BLANK)
+    if not text:
+        return []
+    if text[0] == '"':
+        name = text[1:].partition('"')[0]
+        return [name] if name else []
+    candidates = []
+    for position, character in enumerate(text):
+        if character in _BLANK and text[position - 1] not in _BLANK:
+            candidates.append(text[:position])
+            if len(candidates) == _MOST_CANDIDATES:
+                return candidates
+    candidates.append(text.rstrip(_BLANK))
+    return list(dict.fromkeys(candidates))
+
+
+def command_tail(command_line: str) -> str:
+    """What follows the program's name, as it was written: cmd, above all, reads it by rules of its own."""
+    if not command_line:
+        return ""
+    return command_line[_program_name(command_line)[1] :].lstrip(_BLANK)
+
+
+def join_arguments(arguments: Sequence[str]) -> str:
+    """The command line that split_arguments reads back as these arguments."""
+    return " ".join(_quoted(argument) for argument in arguments)
+
+
+def _program_name(text: str) -> tuple[str, int]:
+    """The first argument: quotes group, and a backslash has no meaning, since no file name holds a quote."""
+    if text[0] == '"':
+        name, _, _ = text[1:].partition('"')
+        return name, min(len(name) + 2, len(text))
+    end = next((i for i, character in enumerate(text) if character in _BLANK), len(text))
+    return text[:end], end
+
+
+def _argument(text: str, position: int) -> tuple[str, int]:
+    """One further argument.
+
+    2n backslashes before a quote are n, one more makes the quote literal, and so does doubling it within quotes.
+    """
+    parts: list[str] = []
+    quoted = False
+    end = len(text)
+    while position < end:
+        character = text[position]
+        if character == "\\":
+            start = position
+            while position < end and text[position] == "\\":
+                position += 1
+            count = position - start
+            if position < end and text[position] == '"':
+                parts.append("\\" * (count // 2))
+                if count % 2:
+                    parts.append('"')
+                    position += 1
+            else:
+                parts.append("\\" * count)
+            continue
+        if character == '"':
+            if quoted and text[position + 1 : position + 2] == '"':
+                parts.append('"')
+                position += 1
+            quoted = not quoted
+        elif character in _BLANK and not quoted:
+            break
+        else:
+            parts.append(character)
+        position += 1
+    return "".join(parts), position
+
+
+def _quoted(argument: str) -> str:
+    if argument and not any(character in ' \t"' for character in argument):
+        return argument
+    parts = ['"']
+    backslashes = 0
+    for character in argument:
+        if character == "\\":
+            backslashes += 1
+            continue
+        if character == '"':
+            parts.append("\\" * (backslashes * 2 + 1))
+        else:
+            parts.append("\\" * backslashes)
+        backslashes = 0
+        parts.append(character)
+    parts.append("\\" * (backslashes * 2) + '"')
+    return "".join(parts)

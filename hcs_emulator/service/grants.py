@@ -1,0 +1,26 @@
+"""Who may open which disk: access that was granted to VMs, as file permissions hold it on Windows."""
+
+from __future__ import annotations
+
+
+class Grants:
+    EVERY_VM = "*"
+
+    def __init__(self) -> None:
+        self._paths: dict[str, set[str]] = {}
+
+    def grant(self, vm: str, path: str) -> None:
+        self._paths.setdefault(vm, set()).add(path)
+
+    def revoke(self, vm: str, path: str) -> None:
+        paths = self._paths.get(vm, set())
+        paths.discard(path)
+        if not paths:
+            self._paths.pop(vm, None)
+
+    def allowed(self, vm: str, path: str) -> bool:
+        return any(path in self._paths.get(who, ()) for who in (vm, self.EVERY_VM))
+
+    def forget(self, vm: str) -> None:
+        """The VM is gone for good: on Windows its account is, too."""
+        self._paths.pop(vm, None)

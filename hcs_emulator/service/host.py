@@ -1,0 +1,167 @@
+"""The machine as HCS sees it: which compute systems exist, and what they share."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hcs_emulator.service.container import Container
+from hcs_emulator.service.disks import Disks
+from hcs_emulator.service.errors import (
+    ERROR_INVALID_PARAMETER,
+    ERROR_NOT_SUPPORTED,
+    HCS_E_SYSTEM_ALREADY_EXISTS,
+    HCS_E_SYSTEM_NOT_FOUND,
+    HcsError,
+)
+from hcs_emulator.service.events import Events
+from hcs_emulator.service.grants import Grants
+from hcs_emulator.service.handles import HandleTable
+from hcs_emulator.service.layers import Layers
+from hcs_emulator.service.machine import Machine
+from hcs_emulator.service.network import Network
+from hcs_emulator.service.schema.system import check_compute_system
+from hcs_emulator.service.service_properties import ServiceProperties
+from hcs_emulator.service.system import ComputeSystem
+
+if TYPE_CHECKING:
+    from hcs_emulator.service.wine_silo import WineHost
+
+DEFAULT_BUILD = 20348
+LONGEST_ID = 1024
+DEVICE = "\\\\.\\"
+PIPE = "\\\\.\\pipe\\"
+
+
+@dataclass
+class Options:
+    """How this emulator behaves where Windows builds differ."""
+
+    directory: str
+    build: int = DEFAULT_BUILD
+    # "synchronous-create-process": HcsCreateProcess fails its wait though the process runs (Server 2022, process
+    # isolation). "blocking-signal": HcsSignalProcess answers only when the target has exited (Server Core images).
+    quirks: set[str] = field(default_factory=set)
+
+
+QUIRKS = frozenset({"synchronous-create-process", "blocking-signal"})
+
+
+class Host:
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.directory = options.directory
+        # Instances side by side must not share cgroups: the directory tells them apart.
+        self.instance = hashlib.sha256(os.path.realpath(options.directory).encode()).hexdigest()[:12]
+        self.systems: dict[str, ComputeSystem] = {}
+        self.handles = HandleTable()
+        # Sockets of VMs that a killed service left behind.
+        shutil.rmtree(os.path.join(options.directory, "hvsock"), ignore_errors=True)
+        self.events = Events()
+        self.wine: WineHost | None = None  # set where container processes are Windows programs
+        self.layers = Layers(os.path.join(options.directory, "volumes"))
+        self.disks = Disks()
+        self.grants = Grants()
+        self.network = Network()
+        self.service = ServiceProperties(options.build)
+        self.guest_called: Callable[[int, dict[str, Any]], None] = lambda pid, report: None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def build(self) -> int:
+        return self.options.build
+
+    def background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run something whose result nobody waits for; refusals are normal, other errors are shown."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._background_done)
+        return task
+
+    def _background_done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, HcsError):
+            traceback.print_exception(error, file=sys.stderr)
+
+    def pipe(self, name: str) -> str:
+        """Where a named pipe of the host is: `\\\\.\\pipe\\x` is a Unix socket or FIFO at <directory>/pipe/x."""
+        if name.lower().startswith(PIPE):
+            return os.path.join(
+                self.directory, "pipe", os.path.normpath("/" + name[len(PIPE) :].replace("\\", "/"))[1:]
+            )
+        return name
+
+    def disk(self, kind: str, path: str, provider: str = "") -> str:
+        """Where a disk is. Those that are no files of the host have a stand-in that somebody has to make:
+        `\\\\.\\PHYSICALDRIVE3` at <directory>/drive/physicaldrive3, extensible disks at <directory>/evd/<type>/<path>.
+        """
+        if kind == "PassThru":
+            name = path[len(DEVICE) :] if path.startswith(DEVICE) else path
+            return os.path.join(self.directory, "drive", os.path.basename(name.lower()))
+        if kind == "ExtensibleVirtualDisk":
+            inside = os.path.normpath("/" + path.replace("\\", "/"))
+            return os.path.join(self.directory, "evd", os.path.basename(provider)) + inside
+        return path
+
+    # systems
+
+    def create(self, identifier: str | None, document: Any) -> ComputeSystem:
+        if not identifier or len(identifier) > LONGEST_ID or "\0" in identifier:
+            raise HcsError(
+                ERROR_INVALID_PARAMETER, f"[Create compute system] the id must have 1 to {LONGEST_ID} characters"
+            )
+        kind = check_compute_system(document, self.build)
+        if identifier in self.systems:
+            raise HcsError(HCS_E_SYSTEM_ALREADY_EXISTS, f"[Create compute system] {identifier} exists", data=identifier)
+        system = self._make(kind, identifier, document)
+        self.systems[identifier] = system
+        return system
+
+    def _make(self, kind: str, identifier: str, document: dict[str, Any]) -> ComputeSystem:
+        if kind == "Container":
+            return Container(self, identifier, document)
+        if kind == "VirtualMachine":
+            return Machine(self, identifier, document)
+        raise HcsError(
+            ERROR_NOT_SUPPORTED,
+            "[Create compute system] containers are hosted through the guest service, not through HostedSystem",
+            data="$.HostedSystem",
+        )
+
+    def find(self, identifier: str | None) -> ComputeSystem:
+        system = self.systems.get(identifier or "")
+        if system is None:
+            raise HcsError(HCS_E_SYSTEM_NOT_FOUND, f"{identifier} does not exist", data=identifier)
+        return system
+
+    def forget(self, system: ComputeSystem) -> None:
+        if self.systems.get(system.id) is system:
+            del self.systems[system.id]
+
+    def enumerate(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+        filters = {"Ids": "Id", "Names": "Name", "Types": "SystemType", "Owners": "Owner"}
+        found = []
+        for system in self.systems.values():
+            properties = system.basic_properties()
+            if all(not query.get(name) or properties[member] in query[name] for name, member in filters.items()):
+                found.append(properties)
+        return found
+
+    async def close(self) -> None:
+        """The service stops: everything it carries ends with it."""
+        for system in list(self.systems.values()):
+            try:
+                await asyncio.wait_for(system.terminate(), 30)
+            except (HcsError, TimeoutError):
+                pass
+        self.layers.close()
+        for task in list(self._tasks):
+            task.cancel()

@@ -1,0 +1,124 @@
+"""A process in a compute system, as HCS shows it: a pid, streams, a status, and one exit event per handle."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+from hcs_emulator.service import events
+from hcs_emulator.service.errors import (
+    ERROR_INVALID_PARAMETER,
+    HCS_E_PROCESS_ALREADY_STOPPED,
+    HcsError,
+)
+from hcs_emulator.service.handles import Handle
+
+if TYPE_CHECKING:
+    from hcs_emulator.service.silo import SiloProcess
+    from hcs_emulator.service.system import ComputeSystem
+
+Streams = tuple[int | None, int | None, int | None]
+
+
+class Process:
+    """A started process. It leaves its system's list when it exits, and lives on while handles are open on it."""
+
+    def __init__(self, system: ComputeSystem, inner: SiloProcess) -> None:
+        self.system = system
+        self.pid = inner.pid
+        self.exit_code: int | None = None
+        self.done = asyncio.Event()
+        self._inner = inner
+        self._handles: dict[int, Handle] = {}
+        inner.exited.add_done_callback(self._exited)
+
+    # handles
+
+    def add_handle(self, handle: Handle) -> None:
+        self._handles[handle.number] = handle
+
+    def handle_closed(self, handle: Handle) -> None:
+        self._handles.pop(handle.number, None)
+        # The streams live as long as a handle does. A console stays: to hang it up would end the process.
+        if not self._handles and not self._inner.console:
+            self._inner.close()
+        self._release()
+
+    def listen(self, handle: Handle) -> None:
+        """From now on events go to this handle; an exit that came before it is told at once."""
+        handle.listening = True
+        if self.exit_code is not None:
+            self.system.events.send((handle,), events.PROCESS_EXITED, self.status())
+
+    # what HCS offers
+
+    def status(self) -> dict[str, Any]:
+        if self.exit_code is None:
+            return {"ProcessId": self.pid, "Exited": False, "LastWaitResult": 0}
+        return {"ProcessId": self.pid, "Exited": True, "ExitCode": self.exit_code, "LastWaitResult": 0}
+
+    def streams(self) -> Streams:
+        """Duplicates of the pipes that were asked for; the receiver owns them."""
+        if self.exit_code is not None and self._inner.stdout is None and self._inner.stderr is None:
+            raise self._gone()
+        ends = (self._inner.stdin, self._inner.stdout, self._inner.stderr)
+        return tuple(None if end is None else os.dup(end) for end in ends)  # type: ignore[return-value]
+
+    def require_running(self) -> None:
+        if self.exit_code is not None:
+            raise self._gone()
+
+    def terminate(self) -> None:
+        self.require_running()
+        if not self._inner.kill():
+            raise self._gone()
+
+    def signal(self, name: str) -> None:
+        self.require_running()
+        if not self._inner.signal(name):
+            raise self._gone()
+
+    def resize(self, height: int, width: int) -> None:
+        self.require_running()
+        try:
+            self._inner.resize(height, width)
+        except ValueError as error:
+            raise HcsError(ERROR_INVALID_PARAMETER, f"[Modify process] {error}") from None
+
+    def close_streams(self, which: str) -> None:
+        """Close the service's end of a stream: with the client's own end closed too, the process sees the end of its
+        input.
+        """
+        self.require_running()
+        if which in ("StdIn", "All"):
+            self._inner.close_stdin()
+
+    async def wait(self, timeout: float | None) -> bool:
+        """True when the process has exited within the time."""
+        try:
+            await asyncio.wait_for(self.done.wait(), timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    # the end
+
+    def _exited(self, future: asyncio.Future[int]) -> None:
+        self.exit_code = (
+            0xFFFFFFFF if future.cancelled() or future.exception() is not None else future.result() & 0xFFFFFFFF
+        )
+        self.system.processes.pop(self.pid, None)
+        self.system.process_exited()
+        self.system.events.send(self._handles.values(), events.PROCESS_EXITED, self.status())
+        self.done.set()
+        self._release()
+
+    def _release(self) -> None:
+        if self.exit_code is not None and not self._handles:
+            self._inner.close()
+
+    def _gone(self) -> HcsError:
+        return HcsError(
+            HCS_E_PROCESS_ALREADY_STOPPED, f"process {self.pid} of {self.system.id} has exited", data=str(self.pid)
+        )

@@ -1,0 +1,172 @@
+"""True figures of the processes in a silo, in HCS's units (100 ns, bytes).
+
+They come from /proc. What has ended is not lost: whatever a process used is added to its parent's account when it is
+reaped, and every orphan's parent is pid 1 of the silo. A cgroup, where there is one, knows memory better.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from typing import Any
+
+from .cgroup import Cgroup
+
+_TICK_100NS = 10_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def descendants(pid: int) -> list[int]:
+    """Everything that runs below `pid`, parents first."""
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        parent = queue.pop()
+        try:
+            threads = os.listdir(f"/proc/{parent}/task")
+        except OSError:
+            continue
+        for thread in threads:
+            children = _read(f"/proc/{parent}/task/{thread}/children")
+            numbers = [int(number) for number in children.split()]
+            found += numbers
+            queue += numbers
+    return found
+
+
+class Meter:
+    """Figures over the life of one silo; remembers the peak."""
+
+    def __init__(self) -> None:
+        self._peak = 0
+
+    def saw_peak(self, size: int) -> None:
+        """A process has ended that once used this much."""
+        self._peak = max(self._peak, size)
+
+    def statistics(self, pid: int, started_at: float, cgroup: Cgroup | None) -> dict[str, Any]:
+        now = time.time()
+        user, kernel = _times(pid, children=True)
+        private = 0
+        storage = _storage(pid)
+        for process in descendants(pid):
+            its_user, its_kernel = _times(process, children=True)
+            user += its_user
+            kernel += its_kernel
+            memory = _memory(process)
+            private += memory["private"]
+            self.saw_peak(memory["peak"])
+            for name, value in _storage(process).items():
+                storage[name] += value
+        figures = cgroup.memory() if cgroup is not None else None
+        commit = figures.usage if figures is not None else private
+        self.saw_peak(max(commit, figures.peak if figures is not None else 0))
+        return {
+            "Timestamp": timestamp(now),
+            "ContainerStartTime": timestamp(started_at),
+            "Uptime100ns": int((now - started_at) * 10_000_000),
+            "Processor": {
+                "TotalRuntime100ns": user + kernel,
+                "RuntimeUser100ns": user,
+                "RuntimeKernel100ns": kernel,
+            },
+            "Memory": {
+                "MemoryUsageCommitBytes": commit,
+                "MemoryUsageCommitPeakBytes": self._peak,
+                "MemoryUsagePrivateWorkingSetBytes": private,
+            },
+            "Storage": {
+                "ReadCountNormalized": storage["read_count"],
+                "ReadSizeBytes": storage["read_bytes"],
+                "WriteCountNormalized": storage["write_count"],
+                "WriteSizeBytes": storage["write_bytes"],
+            },
+        }
+
+
+def process_list(pid: int) -> list[dict[str, Any]]:
+    """One entry for each process of the silo but pid 1, which is the emulator's."""
+    entries = []
+    epoch = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    for process in descendants(pid):
+        fields = _stat(process)
+        if fields is None:
+            continue
+        name, state, values = fields
+        if state in "ZX":
+            continue
+        memory = _memory(process)
+        started = int(values[19]) * _TICK_100NS / 10_000_000
+        entries.append(
+            {
+                "ProcessId": process,
+                "ImageName": name,
+                "CreateTimestamp": timestamp(epoch + started),
+                "UserTime100ns": int(values[11]) * _TICK_100NS,
+                "KernelTime100ns": int(values[12]) * _TICK_100NS,
+                "MemoryCommitBytes": memory["private"],
+                "MemoryWorkingSetPrivateBytes": memory["private"] - memory["swapped"],
+                "MemoryWorkingSetSharedBytes": memory["shared"],
+            }
+        )
+    return sorted(entries, key=lambda entry: str(entry["CreateTimestamp"]))
+
+
+def timestamp(seconds: float) -> str:
+    """Windows' resolution: seven digits."""
+    moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "0Z"
+
+
+def _stat(pid: int) -> tuple[str, str, list[str]] | None:
+    """Name, state, and the fields from the state on (so that field n of proc(5) is at n - 3)."""
+    text = _read(f"/proc/{pid}/stat")
+    start, end = text.find("("), text.rfind(")")
+    if end < 0:
+        return None
+    values = text[end + 2 :].split()
+    return text[start + 1 : end], values[0], values
+
+
+def _times(pid: int, *, children: bool) -> tuple[int, int]:
+    fields = _stat(pid)
+    if fields is None:
+        return 0, 0
+    user, kernel, of_children_user, of_children_kernel = (int(value) for value in fields[2][11:15])
+    if children:
+        user += of_children_user
+        kernel += of_children_kernel
+    return user * _TICK_100NS, kernel * _TICK_100NS
+
+
+def _memory(pid: int) -> dict[str, int]:
+    figures = {"RssAnon": 0, "RssFile": 0, "RssShmem": 0, "VmSwap": 0, "VmHWM": 0}
+    for line in _read(f"/proc/{pid}/status").splitlines():
+        name, _, value = line.partition(":")
+        if name in figures:
+            figures[name] = int(value.split()[0]) * 1024
+    return {
+        "private": figures["RssAnon"] + figures["VmSwap"],
+        "swapped": figures["VmSwap"],
+        "shared": figures["RssFile"] + figures["RssShmem"],
+        "peak": figures["VmHWM"],
+    }
+
+
+def _storage(pid: int) -> dict[str, int]:
+    names = {"syscr": "read_count", "read_bytes": "read_bytes", "syscw": "write_count", "write_bytes": "write_bytes"}
+    figures = dict.fromkeys(names.values(), 0)
+    for line in _read(f"/proc/{pid}/io").splitlines():
+        name, _, value = line.partition(":")
+        if name in names:
+            figures[names[name]] = int(value)
+    return figures
+
+
+def _read(path: str) -> str:
+    """The content of a file in /proc; empty when the process is gone."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""

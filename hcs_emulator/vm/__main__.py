@@ -1,0 +1,96 @@
+"""The VM worker: `python -m hcs_emulator.vm FD`, started by the service with a channel to it at descriptor FD."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import resource
+import signal
+import sys
+import tempfile
+from typing import Any
+
+from hcs_emulator.service import mounts
+from hcs_emulator.vm.channel import Channel
+from hcs_emulator.vm.guest import GuestService
+
+_CLONE_NEWNS = 0x00020000
+_MS_REC = 0x4000
+_PR_SET_PDEATHSIG = 1
+
+
+def isolate() -> None:
+    """A mount namespace of its own, so that what the guest mounts goes with it; and no life without the service."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if libc.unshare(_CLONE_NEWNS) == 0:
+        mounts.mount("none", "/", "none", _MS_REC | mounts.MS_PRIVATE)
+
+
+def make_workspace(directory: str) -> str:
+    """A place for mount points that only this VM sees: a tmpfs over the host's own, in our mount namespace."""
+    path = os.path.join(directory, "volumes")
+    try:
+        mounts.mount("guest", path, "tmpfs", 0, "mode=700")
+    except OSError:  # without the right to mount there will be no layers either
+        return tempfile.mkdtemp(prefix="guest-", dir=directory)
+    return path
+
+
+class Machine:
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.guest: GuestService | None = None
+        self.ended = asyncio.Event()
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def start(self, question: dict[str, Any]) -> None:
+        settings = question["settings"]
+        self.guest = GuestService(settings, make_workspace(settings["directory"]))
+        self.guest.silo_started = lambda pid: self.channel.tell(silo=pid)
+        self.guest.answered = lambda report: self.channel.tell(guest_called=report)
+        self.guest.shut_down = self.ended.set
+        self._tasks.append(asyncio.ensure_future(self.guest.run()))
+
+    async def change_resources(self, question: dict[str, Any]) -> None:
+        assert self.guest is not None
+        self.guest.resources.granted = question["resources"]
+
+    async def pause(self, question: dict[str, Any]) -> None:
+        assert self.guest is not None
+        await self.guest.freeze()
+
+    async def resume(self, question: dict[str, Any]) -> None:
+        assert self.guest is not None
+        await self.guest.thaw()
+
+    async def run(self) -> None:
+        answers = {
+            "start": self.start,
+            "resources": self.change_resources,
+            "pause": self.pause,
+            "resume": self.resume,
+        }
+        serving = asyncio.ensure_future(self.channel.serve(answers))
+        ended = asyncio.ensure_future(self.ended.wait())
+        await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
+        if self.ended.is_set():
+            self.channel.tell(shut_down=True)
+            await self.channel.flush()
+
+
+async def run(descriptor: int) -> None:
+    await Machine(await Channel.open(descriptor)).run()
+
+
+def main() -> None:
+    isolate()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    asyncio.run(run(int(sys.argv[1])))
+    os._exit(0)  # a VM that is off takes everything in it along, without ceremony
+
+
+if __name__ == "__main__":
+    main()

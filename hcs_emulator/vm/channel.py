@@ -1,0 +1,40 @@
+"""The worker's end of the channel to HCS (the other end is service/machine_worker.py): JSON lines, one answer per
+question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+Answer = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Channel:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, descriptor: int) -> Channel:
+        return cls(*await asyncio.open_unix_connection(sock=socket.socket(fileno=descriptor), limit=16 << 20))
+
+    def tell(self, **message: Any) -> None:
+        self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def flush(self) -> None:
+        await self._writer.drain()
+
+    async def serve(self, answers: Mapping[str, Answer]) -> None:
+        """Answer questions one after the other until HCS hangs up, which ends the VM."""
+        while line := await self._reader.readline():
+            question = json.loads(line)
+            try:
+                await answers[question["ask"]](question)
+            except Exception as error:  # the VM must not die of a question; HCS gets the reason
+                self.tell(id=question["id"], error=f"{type(error).__name__}: {error}")
+            else:
+                self.tell(id=question["id"])

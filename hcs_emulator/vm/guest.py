@@ -1,0 +1,343 @@
+"""The guest service: dials the host's listener and answers the bridge, as the guest of a real VM does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hcs_emulator.service.errors import (
+    E_FAIL,
+    ERROR_INSUFFICIENT_BUFFER,
+    HCS_E_INVALID_JSON,
+    HCS_E_PROTOCOL_ERROR,
+    HCS_E_SYSTEM_ALREADY_EXISTS,
+    HCS_E_SYSTEM_NOT_FOUND,
+    HCS_E_UNKNOWN_MESSAGE,
+    HCS_E_UNSUPPORTED_PROTOCOL_VERSION,
+    HcsError,
+    guest_spelling,
+    signed,
+)
+from hcs_emulator.service.schema.process import check_parameters, check_signal
+from hcs_emulator.service.schema.shapes import parse
+from hcs_emulator.service.silo import LaunchError
+from hcs_emulator.vm import frames, hvsocket, messages
+from hcs_emulator.vm.hosted import Hosted
+from hcs_emulator.vm.logs import LogForwarding
+from hcs_emulator.vm.modify import GuestSettings
+from hcs_emulator.vm.resources import Resources
+
+SERVICE = "acef5661-84a1-4e44-856b-6245e69f4620"
+NULL = "00000000-0000-0000-0000-000000000000"
+VERSION = 4
+INFINITE = 0xFFFFFFFF
+FIRST_RETRY, LAST_RETRY = 0.005, 0.5
+
+CAPABILITIES = {
+    "SendHostCreateMessage": True,
+    "SendHostStartMessage": True,
+    "HvSocketConfigOnStartup": True,
+    "RuntimeOsType": "Windows",
+    "SupportedSchemaVersions": [{"Major": 2, "Minor": 1}],
+    "GuestDefinedCapabilities": {
+        "NamespaceAddRequestSupported": True,
+        "SignalProcessSupported": True,
+        "HostProcessContainerSupported": True,
+        "DumpStacksSupported": True,
+        "DeleteContainerStateSupported": True,
+        "UpdateContainerSupported": True,
+        "LogForwardingSupported": True,
+    },
+}
+
+Message = dict[str, Any]
+
+
+class GuestService:
+    """`shut_down` is called when the host asks the VM itself to end."""
+
+    def __init__(self, settings: dict[str, Any], workspace: str) -> None:
+        self.build: int = settings["build"]
+        # Named through a descriptor, open as long as the VM: the path of a socket must be short, the directory's may
+        # not be.
+        directory = os.path.join(settings["directory"], "hvsock", settings["runtime_id"])
+        self.sockets = f"/proc/self/fd/{os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}"
+        self.resources = Resources(settings["resources"], workspace)
+        self.settings = GuestSettings(self.resources, self.build)
+        self.containers: dict[str, Hosted] = {}
+        self.shut_down: Callable[[], None] = lambda: None
+        self.silo_started: Callable[[int], None] = lambda _: None
+        self.answered: Callable[[Message], None] = lambda _: None  # told of every message, for the journal
+        self._instance: str = settings["instance"]
+        self._logs = LogForwarding(self.sockets)
+        self._writer: asyncio.StreamWriter | None = None
+        self._negotiated = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._procedures: dict[int, Callable[[str, Message], Awaitable[Message]]] = {
+            frames.NEGOTIATE: self._negotiate,
+            frames.CREATE: self._create,
+            frames.START: self._start,
+            frames.SHUTDOWN_GRACEFUL: self._shutdown_graceful,
+            frames.SHUTDOWN_FORCED: self._shutdown_forced,
+            frames.EXECUTE_PROCESS: self._execute,
+            frames.WAIT_FOR_PROCESS: self._wait,
+            frames.SIGNAL_PROCESS: self._signal,
+            frames.RESIZE_CONSOLE: self._resize,
+            frames.GET_PROPERTIES: self._properties,
+            frames.MODIFY_SETTINGS: self._modify,
+            frames.DUMP_STACKS: self._dump_stacks,
+            frames.DELETE_CONTAINER_STATE: self._delete_state,
+            frames.LIFECYCLE: self._acknowledge,
+            frames.MODIFY_SERVICE_SETTINGS: self._modify_service,
+        }
+
+    async def run(self) -> None:
+        """Dial the host until it listens, and again whenever the link is lost: containers live on meanwhile."""
+        pause = FIRST_RETRY
+        while True:
+            try:
+                link = await hvsocket.connect(self.sockets, SERVICE)
+                reader, self._writer = await asyncio.open_connection(sock=link)
+            except OSError:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LAST_RETRY)
+                continue
+            pause = FIRST_RETRY
+            self._negotiated = False
+            await self._serve(reader)
+
+    async def _serve(self, reader: asyncio.StreamReader) -> None:
+        collected = frames.Reader()
+        assert self._writer is not None
+        try:
+            while data := await reader.read(1 << 16):
+                for frame_type, number, body in collected.feed(data):
+                    if frame_type & frames.KIND != frames.REQUEST:
+                        raise frames.FrameError(f"a frame of type 0x{frame_type:08X}")
+                    task = asyncio.get_running_loop().create_task(
+                        self._answer(frame_type & frames.PROCEDURE, number, body)
+                    )
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+        except (ConnectionError, frames.FrameError) as error:
+            print(f"guest: the bridge ended: {error}", file=sys.stderr, flush=True)
+        finally:
+            self._writer.close()
+            self._writer = None
+
+    async def _answer(self, procedure: int, number: int, body: bytes) -> None:
+        activity, message = NULL, None
+        started, clock = time.time(), time.perf_counter()
+        try:
+            message = parse(body.decode("utf-8", "replace"), "bridge")
+            if not isinstance(message, dict):
+                raise HcsError(HCS_E_INVALID_JSON, "[bridge] expected an object at $", data="$")
+            activity = str(message.get("ActivityId", NULL))
+            function = self._procedures.get(procedure)
+            if function is None:
+                raise HcsError(HCS_E_UNKNOWN_MESSAGE, f"the guest does not know procedure 0x{procedure:08X}")
+            if procedure != frames.NEGOTIATE and not self._negotiated:
+                raise HcsError(HCS_E_PROTOCOL_ERROR, "the protocol has not been negotiated")
+            messages.check_request(procedure, message, self.build)
+            answer = {"Result": 0} | await function(str(message.get("ContainerId", "")), message)
+        except HcsError as error:
+            answer = _failure(error)
+        except Exception as error:
+            traceback.print_exc()
+            answer = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
+        self._send(frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
+        self.answered(messages.report(procedure, message, answer, started, time.perf_counter() - clock))
+
+    def _send(self, frame_type: int, number: int, message: Message) -> None:
+        if self._writer is None:
+            return
+        try:
+            data = frames.encode(frame_type, number, message)
+        except frames.TooLargeError as error:
+            failure = _failure(HcsError(ERROR_INSUFFICIENT_BUFFER, f"the answer is too large for the bridge: {error}"))
+            data = frames.encode(frame_type, number, {"ActivityId": message.get("ActivityId", NULL)} | failure)
+        self._writer.write(data)
+
+    # the VM itself and its containers
+
+    def _find(self, identifier: str) -> Hosted:
+        container = self.containers.get(identifier)
+        if container is None:
+            raise HcsError(HCS_E_SYSTEM_NOT_FOUND, f"the guest has no container {identifier}", data=identifier)
+        return container
+
+    async def _negotiate(self, identifier: str, message: Message) -> Message:
+        if not message["MinimumVersion"] <= VERSION <= message["MaximumVersion"]:
+            raise HcsError(HCS_E_UNSUPPORTED_PROTOCOL_VERSION, f"this guest speaks version {VERSION} only")
+        self._negotiated = True
+        return {"Version": VERSION, "Capabilities": CAPABILITIES}
+
+    async def _create(self, identifier: str, message: Message) -> Message:
+        document = parse(message["ContainerConfig"], "Create container")
+        if identifier == NULL:
+            messages.check_host_system(document, self.build)
+            return {}
+        settings = messages.check_container(document, self.build)
+        present = self.containers.get(identifier)
+        if present is not None and present.state != "Stopped":
+            raise HcsError(HCS_E_SYSTEM_ALREADY_EXISTS, f"the guest has a container {identifier}", data=identifier)
+        namespace = (settings.get("Networking") or {}).get("Namespace", "")
+        if namespace:
+            self.settings.require_namespace(namespace)
+        container = Hosted(identifier, settings, self.resources, self._instance)
+        container.ended = lambda exit_type: self._ended(identifier, exit_type)
+        container.silo_started = self.silo_started
+        self.containers[identifier] = container
+        return {}
+
+    def _ended(self, identifier: str, exit_type: str) -> None:
+        notification = {
+            "ContainerId": identifier,
+            "ActivityId": NULL,
+            "Type": exit_type,
+            "Operation": "None",
+            "Result": 0,
+        }
+        self._send(frames.NOTIFICATION | frames.CREATE, 0, notification)
+
+    async def _start(self, identifier: str, message: Message) -> Message:
+        if identifier != NULL:
+            await self._find(identifier).start()
+        return {}
+
+    async def _shutdown_graceful(self, identifier: str, message: Message) -> Message:
+        return self._end(identifier, Hosted.shut_down)
+
+    async def _shutdown_forced(self, identifier: str, message: Message) -> Message:
+        return self._end(identifier, Hosted.terminate)
+
+    def _end(self, identifier: str, how: Callable[[Hosted], None]) -> Message:
+        loop = asyncio.get_running_loop()
+        if identifier == NULL:
+            loop.call_soon(self.shut_down)
+        else:
+            container = self._find(identifier)
+            how(container)
+        return {}
+
+    async def _delete_state(self, identifier: str, message: Message) -> Message:
+        container = self._find(identifier)
+        if container.state != "Stopped":
+            raise HcsError(0x80370105, f"{identifier} is {container.state}", data=container.state)
+        del self.containers[identifier]
+        return {}
+
+    async def _acknowledge(self, identifier: str, message: Message) -> Message:
+        return {}
+
+    # processes
+
+    async def _execute(self, identifier: str, message: Message) -> Message:
+        settings = message["Settings"]
+        parameters = check_parameters(parse(settings["ProcessParameters"], "Create process"), self.build)
+        container = await self._system() if identifier == NULL else self._find(identifier)
+        return {
+            "ProcessId": await container.execute(parameters, settings.get("StdioRelaySettings") or {}, self.sockets)
+        }
+
+    async def _system(self) -> Hosted:
+        """Where processes of the VM itself run; made when the first one is asked for."""
+        system = self.containers.get(NULL)
+        if system is None:
+            settings = {"GuestOs": {"HostName": "utilityvm"}, "MappedDirectories": self.resources.mapped()}
+            system = Hosted(NULL, settings, self.resources, self._instance)
+            system.silo_started = self.silo_started
+            self.containers[NULL] = system
+            await system.start()
+        return system
+
+    async def _wait(self, identifier: str, message: Message) -> Message:
+        timeout = message.get("TimeoutInMs", INFINITE)
+        code = await self._find(identifier).wait(message["ProcessId"], None if timeout == INFINITE else timeout / 1000)
+        return {"ExitCode": code}
+
+    async def _signal(self, identifier: str, message: Message) -> Message:
+        process = self._find(identifier).running(message["ProcessId"])
+        options = message.get("Options")
+        if not options:
+            process.kill()
+        else:
+            process.signal(check_signal(options, self.build))
+        return {}
+
+    async def _resize(self, identifier: str, message: Message) -> Message:
+        process = self._find(identifier).running(message["ProcessId"])
+        try:
+            process.resize(message.get("Height", 0), message.get("Width", 0))
+        except ValueError as error:
+            raise HcsError(0x80070057, str(error)) from None
+        return {}
+
+    # properties and settings
+
+    async def _properties(self, identifier: str, message: Message) -> Message:
+        types = messages.check_query(parse(message.get("Query"), "Get properties"), self.build)
+        if identifier == NULL and NULL not in self.containers:
+            properties: Message = {
+                "Id": NULL,
+                "SystemType": "Container",
+                "RuntimeOsType": "Windows",
+                "State": "Running",
+            }
+        else:
+            properties = self._find(identifier).properties(types)
+        return {"Properties": json.dumps(properties)}
+
+    async def _modify(self, identifier: str, message: Message) -> Message:
+        request = message["Request"]
+        if identifier != NULL:
+            await self.settings.modify_container(self._find(identifier), request)
+        else:
+            goes = request.get("RequestType") == "Remove"
+            shows = request.get("ResourceType") == "MappedDirectory" and NULL in self.containers
+            if shows and goes:
+                await self._show_in_system(request)
+            self.settings.modify(request)
+            if shows and not goes:
+                await self._show_in_system(request)
+        return {}
+
+    async def _show_in_system(self, request: Message) -> None:
+        """A directory that was mapped into the VM is seen by processes of the VM that run already."""
+        target, change = request["Settings"]["ContainerPath"], request.get("RequestType", "Add")
+        entry = {"HostPath": target, "ContainerPath": target}
+        try:
+            await self.containers[NULL].map_directory(entry, change)
+        except LaunchError as error:
+            raise HcsError(error.hresult, error.message, data=target) from error
+
+    async def _modify_service(self, identifier: str, message: Message) -> Message:
+        await self._logs.modify(message)
+        return {}
+
+    async def _dump_stacks(self, identifier: str, message: Message) -> Message:
+        stacks = "".join(f"{task.get_name()}: {task.get_coro()}\n" for task in asyncio.all_tasks())
+        return {"GuestStacks": stacks[:32768]}
+
+    async def freeze(self) -> None:
+        for container in self.containers.values():
+            if container.silo is not None and container.state == "Running":
+                await container.silo.freeze()
+
+    async def thaw(self) -> None:
+        for container in self.containers.values():
+            if container.silo is not None and container.state == "Running":
+                await container.silo.thaw()
+
+
+def _failure(error: HcsError) -> Message:
+    result = signed(guest_spelling(error.hresult))
+    text = error.events[0]["Message"] if error.events else str(error)
+    record = {"Result": result, "Message": text, "StackTrace": "", "ModuleName": "gcs", "FileName": "", "Line": 0}
+    return {"Result": result, "ErrorMessage": text, "ErrorRecords": [record]}

@@ -1,0 +1,141 @@
+"""What the bridge's messages and the documents in them may contain; a Windows guest is as strict as HCS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hcs_emulator.service.journal import readable
+from hcs_emulator.service.schema.common import VERSION
+from hcs_emulator.service.schema.container import CONTAINER
+from hcs_emulator.service.schema.shapes import Anything, Bool, Enum, Int, ListOf, Record, Shape, Str, check
+from hcs_emulator.service.schema.system import check_version
+from hcs_emulator.vm import frames
+
+UINT32 = Int(0, 2**32 - 1)
+# The caller's span is called ocsc by shims up to hcsshim 0.15.0-rc.3, and otsc since.
+_BASE: dict[str, Shape] = {"ContainerId": Str(), "ActivityId": Str(), "ocsc": Anything(), "otsc": Anything()}
+
+
+def _message(members: dict[str, Shape] | None = None, *required: str) -> Record:
+    return Record(_BASE | (members or {}), required=("ContainerId", *required))
+
+
+_EXECUTE = Record(
+    {
+        "ProcessParameters": Str(empty=False),
+        "StdioRelaySettings": Record({"StdIn": Str(), "StdOut": Str(), "StdErr": Str()}),
+        "VsockStdioRelaySettings": Anything(),
+    },
+    required=("ProcessParameters",),
+)
+
+REQUESTS: dict[int, Record] = {
+    frames.NEGOTIATE: _message(
+        {"MinimumVersion": UINT32, "MaximumVersion": UINT32}, "MinimumVersion", "MaximumVersion"
+    ),
+    frames.CREATE: _message({"ContainerConfig": Str()}, "ContainerConfig"),
+    frames.EXECUTE_PROCESS: _message({"Settings": _EXECUTE}, "Settings"),
+    frames.WAIT_FOR_PROCESS: _message({"ProcessId": UINT32, "TimeoutInMs": UINT32}, "ProcessId"),
+    frames.SIGNAL_PROCESS: _message({"ProcessId": UINT32, "Options": Anything()}, "ProcessId"),
+    frames.RESIZE_CONSOLE: _message(
+        {"ProcessId": UINT32, "Height": Int(0, 65535), "Width": Int(0, 65535)}, "ProcessId"
+    ),
+    frames.GET_PROPERTIES: _message({"Query": Str()}),
+    frames.MODIFY_SETTINGS: _message({"Request": Anything()}, "Request"),
+    frames.MODIFY_SERVICE_SETTINGS: _message({"PropertyType": Str(), "Settings": Anything()}, "PropertyType"),
+}
+_PLAIN = _message()
+
+CONTAINER_DOCUMENT = Record({"SchemaVersion": VERSION, "Owner": Str(), "Container": CONTAINER}, required=("Container",))
+
+_DATE = Record(
+    {name: Int(0, 65535) for name in ("Year", "Month", "DayOfWeek", "Day", "Hour", "Minute", "Second", "Milliseconds")}
+)
+HOST_SYSTEM = Record(
+    {
+        "SystemType": Enum("Container"),
+        "TimeZoneInformation": Record(
+            {
+                "Bias": Int(-(2**31), 2**31 - 1),
+                "StandardName": Str(),
+                "StandardDate": _DATE,
+                "StandardBias": Int(-(2**31), 2**31 - 1),
+                "DaylightName": Str(),
+                "DaylightDate": _DATE,
+                "DaylightBias": Int(-(2**31), 2**31 - 1),
+                "TimeZoneKeyName": Str(),
+                "DynamicDaylightTimeDisabled": Bool(),
+            }
+        ),
+    },
+    required=("SystemType",),
+)
+
+QUERY = Record({"PropertyTypes": ListOf(Enum("Statistics", "ProcessList", "SystemGUID", "Memory", "Basic"))})
+
+
+_NAMES = {
+    frames.CREATE: "Create",
+    frames.START: "Start",
+    frames.SHUTDOWN_GRACEFUL: "ShutdownGraceful",
+    frames.SHUTDOWN_FORCED: "ShutdownForced",
+    frames.EXECUTE_PROCESS: "ExecuteProcess",
+    frames.WAIT_FOR_PROCESS: "WaitForProcess",
+    frames.SIGNAL_PROCESS: "SignalProcess",
+    frames.RESIZE_CONSOLE: "ResizeConsole",
+    frames.GET_PROPERTIES: "GetProperties",
+    frames.MODIFY_SETTINGS: "ModifySettings",
+    frames.NEGOTIATE: "NegotiateProtocol",
+    frames.DUMP_STACKS: "DumpStacks",
+    frames.DELETE_CONTAINER_STATE: "DeleteContainerState",
+    frames.UPDATE_CONTAINER: "UpdateContainer",
+    frames.LIFECYCLE: "LifecycleNotification",
+    frames.MODIFY_SERVICE_SETTINGS: "ModifyServiceSettings",
+}
+
+
+def report(procedure: int, message: Any, answer: dict[str, Any], started: float, duration: float) -> dict[str, Any]:
+    """A message and its answer as the journal tells them: documents in strings as JSON."""
+    return {
+        "procedure": _NAMES.get(procedure, f"0x{procedure:08X}"),
+        "arguments": _unfold(message) if isinstance(message, dict) else {},
+        "result": answer["Result"] & 0xFFFFFFFF,
+        "errors": answer.get("ErrorRecords", []),
+        "answer": _unfold({name: value for name, value in answer.items() if name not in ("Result", "ErrorRecords")}),
+        "started": started,
+        "duration": duration,
+    }
+
+
+def _unfold(message: dict[str, Any]) -> dict[str, Any]:
+    unfolded = {}
+    for name, value in message.items():
+        if name in ("ContainerConfig", "ProcessParameters", "Query", "Properties") and isinstance(value, str):
+            unfolded[name] = readable(value)
+        else:
+            unfolded[name] = _unfold(value) if isinstance(value, dict) else value
+    return unfolded
+
+
+def check_request(procedure: int, message: Any, build: int) -> None:
+    check(REQUESTS.get(procedure, _PLAIN), message, "bridge", build)
+
+
+def check_host_system(document: Any, build: int) -> None:
+    check(HOST_SYSTEM, document, "Create container", build)
+
+
+def check_container(document: Any, build: int) -> dict[str, Any]:
+    """The Container part of a hosted container's document."""
+    operation = "Create container"
+    check(CONTAINER_DOCUMENT, document, operation, build)
+    check_version(document, operation, build)
+    settings: dict[str, Any] = document["Container"]
+    return settings
+
+
+def check_query(query: Any, build: int) -> list[str]:
+    if query is None:
+        return []
+    check(QUERY, query, "Get properties", build)
+    return list(query.get("PropertyTypes", ()))

@@ -1,0 +1,83 @@
+"""Between a process's pipes and the Hyper-V sockets that the host named for them.
+
+The guest dials; data then goes one way per stream. The end of a stream is told by a half close, in both directions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+
+from hcs_emulator.service.errors import HCS_E_CONNECT_FAILED, HcsError
+from hcs_emulator.vm import hvsocket
+
+PIECE = 64 << 10
+DIAL_TIMEOUT = 10.0
+
+
+async def dial(directory: str, service: str) -> socket.socket:
+    """Connect to a service of the host."""
+    try:
+        return await asyncio.wait_for(hvsocket.connect(directory, service), DIAL_TIMEOUT)
+    except (OSError, TimeoutError) as error:
+        raise HcsError(HCS_E_CONNECT_FAILED, f"the host does not listen on {service}: {error}", data=service) from error
+
+
+async def pump_output(descriptor: int, sock: socket.socket) -> None:
+    """From the process to the host, until the process and all who share its stream have closed it."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(descriptor, False)
+    try:
+        while data := await _read(descriptor):
+            await loop.sock_sendall(sock, data)
+        sock.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # the host has hung up: nobody wants the rest
+    finally:
+        os.close(descriptor)
+        sock.close()
+
+
+async def pump_input(sock: socket.socket, descriptor: int) -> None:
+    """From the host to the process, until the host half-closes or the process no longer reads."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(descriptor, False)
+    try:
+        while data := await loop.sock_recv(sock, PIECE):
+            await _write(descriptor, data)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+        sock.close()
+
+
+async def _read(descriptor: int) -> bytes:
+    while True:
+        try:
+            return os.read(descriptor, PIECE)
+        except BlockingIOError:
+            await _ready(descriptor, write=False)
+        except OSError:  # a console whose last process has gone
+            return b""
+
+
+async def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(descriptor, view) :]
+        except BlockingIOError:
+            await _ready(descriptor, write=True)
+
+
+async def _ready(descriptor: int, *, write: bool) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    add, remove = (loop.add_writer, loop.remove_writer) if write else (loop.add_reader, loop.remove_reader)
+    add(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        remove(descriptor)
