@@ -1,0 +1,115 @@
+"""The runtimes that `runhcs config` writes about. A runtime's name says what it is:
+
+    runhcs-wcow-process                           a container is processes of the host
+    runhcs-wcow-process-20348                     … and its image must fit this build, or release (-ltsc2022)
+    runhcs-wcow-hypervisor                        a pod is a utility VM, of its image's own Windows
+    runhcs-wcow-hypervisor-20348                  … and that Windows must be of this build, or release
+    runhcs-wcow-hypervisor-20348-1vp2gb           … and the VM has 1 virtual processor and 2 GiB
+    runhcs-wcow-hypervisor-20348-reserve-4core    … and the VM sees 4 cores, all others are masked, and its memory,
+                                                  2 GiB for each core, is physical from the start: reserve equals limit
+
+Any build and any size may be asked for by such a name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from shim.oci.errors import InvalidSpec
+from shim.oci.windows_versions import RELEASES, parse
+
+PROCESS = "runhcs-wcow-process"
+HYPERVISOR = "runhcs-wcow-hypervisor"
+# What is printed when no name is given: the builds of Windows Server 2019, 2022 and 2025.
+DEFAULTS = (
+    PROCESS,
+    *(f"{PROCESS}-{build}" for build in (17763, 1809, 20348, 26100)),
+    HYPERVISOR,
+    *(
+        f"{HYPERVISOR}-{build}{suffix}"
+        for build in (17763, 1809, 20348, 26100)
+        for suffix in ("", *(() if build == 1809 else ("-1vp2gb", "-2vp4gb", "-4vp8gb", "-reserve-4core")))
+    ),
+)
+RESERVED_MB_PER_CORE = 2048
+
+_NAME = re.compile(
+    rf"(?P<isolation>{PROCESS}|{HYPERVISOR})"
+    r"(?:-(?![0-9]+vp)(?P<version>[0-9a-z]+))?"
+    r"(?:-(?P<processors>[1-9][0-9]*)vp(?P<gigabytes>[1-9][0-9]*)gb|-reserve-(?P<cores>[1-9][0-9]*)core)?"
+)
+_LONGEST_LABEL = 63
+
+
+class UnknownRuntime(ValueError):  # noqa: N818
+    """A name that says nothing."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """One runtime handler. 0 is: not said."""
+
+    name: str
+    hypervisor: bool
+    build: int = 0
+    processors: int = 0
+    memory_mb: int = 0
+    reserved: bool = False
+
+    @property
+    def summary(self) -> str:
+        if not self.hypervisor:
+            fits = f", images of Windows build {self.build}{_release(self.build)}" if self.build else ""
+            return f"process isolation, containers are processes of the host{fits}"
+        parts = ["hypervisor isolation"]
+        if self.build:
+            parts.append(f"a VM of Windows build {self.build}{_release(self.build)}")
+        else:
+            parts.append("a VM of its image's own Windows")
+        if self.reserved:
+            parts.append(f"{_count(self.processors, 'core')}, others masked, {self.memory_mb} MiB, all reserved")
+        elif self.processors:
+            parts.append(f"{_count(self.processors, 'virtual processor')}, {self.memory_mb} MiB")
+        return ", ".join(parts)
+
+
+def runtime(name: str) -> Runtime:
+    """What a name means."""
+    match = _NAME.fullmatch(name)
+    if match is None or len(name) > _LONGEST_LABEL:
+        raise UnknownRuntime(f"{name!r} is no runtime: names are like {PROCESS} or {HYPERVISOR}-20348-1vp2gb")
+    hypervisor = match["isolation"] == HYPERVISOR
+    build = _build(match["version"], name) if match["version"] else 0
+    if not hypervisor:
+        if match["processors"] or match["cores"]:
+            larger = name.replace(PROCESS, HYPERVISOR)
+            raise UnknownRuntime(f"{name!r}: only VMs have a size, so use {PROCESS}, or {larger}")
+        return Runtime(name, False, build)
+    if match["cores"]:
+        cores = int(match["cores"])
+        return Runtime(name, True, build, cores, cores * RESERVED_MB_PER_CORE, True)
+    if match["processors"]:
+        return Runtime(name, True, build, int(match["processors"]), int(match["gigabytes"]) * 1024)
+    return Runtime(name, True, build)
+
+
+def runtimes(names: list[str]) -> list[Runtime]:
+    """The named ones, or the defaults; a name given twice counts once."""
+    return [runtime(name) for name in dict.fromkeys(names or DEFAULTS)]
+
+
+def _build(version: str, name: str) -> int:
+    try:
+        return parse(version, f"the version of {name}")
+    except InvalidSpec as error:
+        raise UnknownRuntime(str(error)) from None
+
+
+def _release(build: int) -> str:
+    names = [release for release, number in RELEASES.items() if number == build and release.startswith("ltsc")]
+    return f" ({names[0]})" if names else ""
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,5 @@
+"""The program that containerd executes, and the compiled shim that it runs: made by `runhcs install`.
+
+`launcher.c` asks a standby or becomes Python, `boot.py` is the first Python it runs, `bundle` makes the files that
+both need, `build` compiles.
+"""

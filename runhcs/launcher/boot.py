@@ -1,0 +1,119 @@
+"""The first Python that runs in a shim: imports without looking for files.
+
+An import by path lists directories, tries names, compares times: five to ten system calls and a hundred steps of
+importlib for each module. `runhcs install` compiles the shim's modules once, into one file. What the commands, and a
+daemon's first answer, need is at its beginning and read at once; memory for it is given back when anything else is
+imported. The others have an index of their own, behind the first.
+
+Each is used only if its source has the size and time it had then: one `stat`. A changed or vanished source is imported
+the ordinary way, so a checkout can be edited, and a package upgraded, under an installed launcher.
+
+Of the standard library's extension modules it is known where they are; one that has moved is searched for.
+
+This file is compiled with a last line that calls `begin`.
+"""
+
+import sys
+from _frozen_importlib import ModuleSpec
+from _frozen_importlib_external import ExtensionFileLoader
+from marshal import loads
+from posix import O_CLOEXEC, O_RDONLY, close, pread, stat
+from posix import open as open_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # A module: where its source is, the source's time and size, and where its code is in the file.
+    Entry = tuple[str, int, int, int, int]
+
+
+class Bundle:
+    """A finder and loader of the modules that were compiled at installation."""
+
+    def __init__(
+        self, root: str, modules: "dict[str, Entry]", extensions: "dict[str, str]", file: str, first: int, index: int
+    ) -> None:
+        self._root = root
+        self._extensions = extensions
+        self._modules = modules
+        self._file = file
+        self._first: memoryview | None = memoryview(self._read(0, first))
+        self._place = first  # of the index of the others
+        self._index = index  # its length, until it has been read
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        entry = self._modules.get(name)
+        if entry is None:
+            if name in self._extensions:
+                return self._find_extension(name)
+            if not self._index or not name.startswith("shim."):
+                return None
+            entry = self._read_index().get(name)
+            if entry is None:
+                return None
+        source, time, size, offset, length = entry
+        origin = f"{self._root}/{source}"
+        try:
+            status = stat(origin)
+            if status.st_mtime_ns != time or status.st_size != size:
+                return None
+            first = self._first
+            code = self._read(offset, length) if first is None else first[offset : offset + length]
+        except OSError:
+            return None
+        spec = ModuleSpec(name, self, origin=origin, loader_state=code)  # type: ignore[arg-type]
+        if source.endswith("/__init__.py"):
+            spec.submodule_search_locations = [origin[: -len("/__init__.py")]]
+        return spec
+
+    def _find_extension(self, name: str) -> object:
+        path = self._extensions[name]
+        try:
+            stat(path)
+        except OSError:
+            return None
+        spec = ModuleSpec(name, ExtensionFileLoader(name, path), origin=path)
+        spec.has_location = True
+        return spec
+
+    def _read_index(self) -> "dict[str, Entry]":
+        length, self._index, self._first = self._index, 0, None
+        try:
+            self._modules = loads(self._read(self._place, length)) | self._modules
+        except OSError:
+            pass
+        return self._modules
+
+    def _read(self, offset: int, length: int) -> bytes:
+        descriptor = open_file(self._file, O_RDONLY | O_CLOEXEC)
+        try:
+            data = pread(descriptor, length, offset)
+        finally:
+            close(descriptor)
+        if len(data) != length:
+            raise OSError("cut short")
+        return data
+
+    def create_module(self, spec: object) -> None:
+        return None
+
+    def exec_module(self, module: object) -> None:
+        spec = module.__spec__  # type: ignore[attr-defined]
+        code, spec.loader_state = spec.loader_state, None
+        module.__file__ = spec.origin  # type: ignore[attr-defined]
+        exec(loads(code), module.__dict__)
+
+
+def begin(
+    root: str, packages: str, modules: "dict[str, Entry]", extensions: "dict[str, str]", file: str, *lengths: int
+) -> None:
+    # What stands before the standard library in the path is searched for each of its modules: ours come last.
+    sys.path += [root, packages]
+    try:
+        bundle = Bundle(root, modules, extensions, file, *lengths)
+    except OSError:
+        pass  # a file that was replaced at this moment: everything is imported by path
+    else:
+        sys.meta_path.insert(0, bundle)  # type: ignore[arg-type]
+    from shim.__main__ import command
+
+    command()

@@ -1,0 +1,131 @@
+"""Compile the shim into the two files that `boot.py` describes.
+
+What the interpreter would do for nothing in every process is left out: docstrings, and the import of `__future__`,
+which is a real module in a real file.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import marshal
+import os
+import tempfile
+from pathlib import Path
+
+BOOT = Path(__file__).with_name("boot.py")
+NAME = "containerd-shim-runhcs-v1"
+# What `start` and `delete` load, and what a daemon loads before it can answer: tests/emulated/test_imports.py holds the
+# same lists. The rest is loaded later.
+COMMANDS = frozenset(
+    (
+        "shim", "shim.__main__", "shim.commands", "shim.commands.start", "shim.commands.delete", "shim.lean_json",
+        "shim.platform", "shim.platform.linux", "shim.platform.linux.files", "shim.platform.linux.endpoint",
+        "shim.platform.linux.daemon", "shim.api", "shim.api.wire", "shim.task", "shim.task.exit_record",
+    )
+)  # fmt: skip
+DAEMON = frozenset(
+    (
+        "shim", "shim.__main__", "shim.logs", "shim.spans",
+        "shim.commands", "shim.commands.adopt", "shim.commands.serve",
+        "shim.platform", "shim.platform.log_channel", "shim.platform.linux", "shim.platform.linux.files",
+        "shim.platform.linux.endpoint", "shim.platform.linux.daemon", "shim.platform.linux.log_channel",
+        "shim.api", "shim.api.wire",
+        "shim.task", "shim.task.context", "shim.task.errors", "shim.task.events", "shim.task.pod", "shim.task.service",
+        "shim.task.stacks",
+        "shim.ttrpc", "shim.ttrpc.call", "shim.ttrpc.connection", "shim.ttrpc.core", "shim.ttrpc.deadlines",
+        "shim.ttrpc.envelope", "shim.ttrpc.outbox", "shim.ttrpc.server", "shim.ttrpc.sockets", "shim.ttrpc.status",
+        "shim.ttrpc.streams", "shim.ttrpc.transport", "shim.ttrpc.workers",
+    )
+)  # fmt: skip
+# Of the standard library, where they are files of their own.
+EXTENSIONS = ("_socket", "_json", "_heapq", "_queue", "_sha256", "_sha2", "_struct", "fcntl", "math", "select")
+
+
+@functools.cache  # tests install often
+def _compile(path: Path, time: int, size: int) -> bytes:
+    tree = ast.parse(path.read_bytes(), str(path))
+    flags = 0
+    for node in list(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                flags |= getattr(__future__, alias.name).compiler_flag
+            tree.body.remove(node)
+    for place in ast.walk(tree):
+        if not isinstance(place, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if ast.get_docstring(place, clean=False) is not None:
+            place.body = place.body[1:] or [ast.Pass(lineno=1, col_offset=0)]
+    ast.fix_missing_locations(tree)
+    return marshal.dumps(compile(tree, str(path), "exec", flags=flags, dont_inherit=True))
+
+
+# The source's path in the package's root, its time and size, and offset and length of its code in the file.
+Entry = tuple[str, int, int, int, int]
+
+
+def _name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _place(modules: dict[str, tuple[str, int, int, bytes]], offset: int) -> dict[str, Entry]:
+    """The modules, their codes one after the other from the offset on."""
+    placed: dict[str, Entry] = {}
+    for name, (source, time, size, code) in modules.items():
+        placed[name] = (source, time, size, offset, len(code))
+        offset += len(code)
+    return placed
+
+
+def write_bundle(directory: Path, root: Path, packages: str) -> Path:
+    """Write both files into the directory; the one to run. One that a running launcher may be reading is replaced,
+    never changed; a daemon that still looks for modules in the previous file imports them by path."""
+    first: dict[str, tuple[str, int, int, bytes]] = {}
+    others: dict[str, tuple[str, int, int, bytes]] = {}
+    for path in sorted((root / "shim").rglob("*.py")):
+        status = path.stat()
+        code = _compile(path, status.st_mtime_ns, status.st_size)
+        name = _name(path, root)
+        group = first if name in COMMANDS or name in DAEMON else others
+        group[name] = (str(path.relative_to(root)), status.st_mtime_ns, status.st_size, code)
+    before = sum(len(code) for *_, code in first.values())
+    length = len(marshal.dumps(_place(others, 1 << 30)))  # whatever the offsets: a number has four bytes
+    index = marshal.dumps(_place(others, before + length)).ljust(length, b"\0")
+    codes = [[code for *_, code in group.values()] for group in (first, others)]
+    data = b"".join([*codes[0], index, *codes[1]])
+    directory.mkdir(parents=True, exist_ok=True)
+    # By content: whoever has the name of the one file has the length of its index, too.
+    file = directory / f"modules-{hashlib.sha256(data).hexdigest()[:16]}"
+    _write(file, data)
+    modules = _place(first, 0)
+    call = f"begin({str(root)!r}, {packages!r}, {modules!r}, {_extensions()!r}, {str(file)!r}, {before}, {length})\n"
+    boot = compile(BOOT.read_text() + call, NAME, "exec", dont_inherit=True, optimize=2)
+    # The header of a .pyc that is never compared with a source: flags 1 (by hash), unchecked.
+    header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
+    program = directory / f"{NAME}.pyc"
+    _write(program, header + marshal.dumps(boot))
+    for old in directory.glob("modules-*"):
+        if old != file:
+            old.unlink(missing_ok=True)
+    return program
+
+
+def _extensions() -> dict[str, str]:
+    found = {name: importlib.util.find_spec(name) for name in EXTENSIONS}
+    return {name: spec.origin for name, spec in found.items() if spec and spec.origin and spec.has_location}
+
+
+def _write(path: Path, data: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
