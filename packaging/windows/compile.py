@@ -1,0 +1,33 @@
+"""Compile Python sources to bytecode by the interpreter that will run it: `python.exe compile.py ROOT TARGET LIST`.
+
+LIST is a file with a line for each module: `LEVEL path/of/module.py`, LEVEL being how it is optimised.
+
+Module files without sources, `name.pyc` in place of `name.py`: they are found without looking at a source's date.
+Names in tracebacks are relative, so that the bytes do not depend on where the build ran.
+"""
+
+import importlib.util
+import marshal
+import os
+import sys
+
+HASH_BASED_UNCHECKED = (1).to_bytes(4, "little")
+
+
+def compile_file(root: str, target: str, name: str, optimize: int) -> None:
+    with open(os.path.join(root, name), "rb") as file:
+        text = file.read()
+    code = compile(text, name, "exec", dont_inherit=True, optimize=optimize)
+    output = os.path.join(target, name + "c")
+    os.makedirs(os.path.dirname(output), exist_ok=True)
+    with open(output, "wb") as file:
+        file.write(importlib.util.MAGIC_NUMBER + HASH_BASED_UNCHECKED)
+        file.write(importlib.util.source_hash(text) + marshal.dumps(code))
+
+
+if __name__ == "__main__":
+    sources, destination, listing = sys.argv[1:]
+    with open(listing, encoding="utf-8") as lines:
+        for line in lines:
+            level, path = line.split()
+            compile_file(sources, destination, path, int(level))
