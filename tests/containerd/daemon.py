@@ -1,0 +1,260 @@
+"""A private containerd for a test: own root, state, sockets and configuration, our launcher first in its PATH.
+
+    containerd.ctr("run", "--runtime", RUNTIME, "--config", str(config), "c1")
+
+Everything it starts inherits its environment, which names its directory; that is how `stop` finds what is left, ends
+it by pid, and how `strays` can be asked for in a test. When a test fails, containerd's log is in the report.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runhcs.install import write_launcher
+from tests.emulated.emulator import eventually
+
+RUNTIME = "io.containerd.runhcs.v1"
+NAMESPACE = "tests"
+
+CACHE = Path(
+    os.environ.get("RUNHCS_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "containerd-shim-runhcs"
+)
+# What is tested against: the distribution's, and two that scripts/go-programs.sh builds.
+VERSIONS = {
+    "1.6": Path("/usr/bin"),
+    "1.7": CACHE / "containerd-v1.7.34",
+    "2.3": CACHE / "containerd-v2.3.4",
+}
+
+# No plugin may reach outside of the test's directory, and none is started that no test of this level needs.
+DISABLED_1 = [
+    "io.containerd.internal.v1.opt",
+    "io.containerd.snapshotter.v1.aufs",
+    "io.containerd.snapshotter.v1.btrfs",
+    "io.containerd.snapshotter.v1.devmapper",
+    "io.containerd.snapshotter.v1.zfs",
+    "io.containerd.tracing.processor.v1.otlp",
+    "io.containerd.internal.v1.tracing",
+    "io.containerd.nri.v1.nri",
+]
+DISABLED_2 = [*DISABLED_1, "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.erofs"]
+CRI_1 = ["io.containerd.grpc.v1.cri"]
+CRI_2 = [*CRI_1, "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"]
+
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 60.0
+COMMAND_TIMEOUT = 60.0
+
+
+class Containerd:
+    """One version, running. `directory` holds all of it; `bundles` is where containerd puts its tasks."""
+
+    def __init__(
+        self, version: str, env: Mapping[str, str], *, cri: bool = False, config: str = "", log_level: str = "debug"
+    ) -> None:
+        self.version = version
+        self.programs = VERSIONS[version]
+        assert (self.programs / "containerd").exists(), (
+            f"no containerd {version} in {self.programs}: run scripts/go-programs.sh, or apt-get install containerd"
+        )
+        # Unix socket paths are short, so the directory is, too.
+        self.directory = Path(tempfile.mkdtemp(prefix="ctd-", dir="/tmp"))
+        self.address = self.directory / "c.sock"
+        self.state = self.directory / "state"
+        self.bundles = self.state / "io.containerd.runtime.v2.task" / NAMESPACE
+        self.sockets = self.directory / "s"
+        self.log_path = self.directory / "containerd.log"
+        (self.directory / "bin").mkdir()
+        self.launcher = write_launcher(self.directory / "bin")
+        self.env = {
+            **env,
+            "PATH": f"{self.directory / 'bin'}:{self.programs}:/usr/sbin:/usr/bin:/sbin:/bin",
+            "RUNHCS_SOCKET_DIR": str(self.sockets),
+        }
+        self.config_path = self.directory / "config.toml"
+        self.config_path.write_text(self._config(cri, config))
+        self._log_level = log_level
+        self.process: subprocess.Popen[bytes] | None = None
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _config(self, cri: bool, more: str) -> str:
+        second = self.version.startswith("2")
+        disabled = DISABLED_2 if second else DISABLED_1
+        if not cri:
+            disabled = disabled + (CRI_2 if second else CRI_1)
+        listed = ", ".join(f'"{name}"' for name in disabled)
+        return (
+            f"version = {3 if second else 2}\n"
+            f'root = "{self.directory / "root"}"\n'
+            f'state = "{self.state}"\n'
+            f"disabled_plugins = [{listed}]\n"
+            f'[grpc]\naddress = "{self.address}"\n'
+            f'[debug]\naddress = "{self.directory / "debug.sock"}"\n'
+            f"{more}\n"
+        )
+
+    # Its life.
+
+    def start(self) -> None:
+        """Start it, or start it again after `terminate` or `kill`; running when this returns."""
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.programs / "containerd", "--config", self.config_path, "--log-level", self._log_level],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.directory,
+                start_new_session=True,
+            )  # fmt: skip
+        eventually(self._answers, f"containerd {self.version} answering; its log:\n{self.log()}", START_TIMEOUT)
+
+    def _answers(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, f"containerd ended:\n{self.log()}"
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(self.address))
+            except OSError:
+                return False
+        return self.ctr("version", check=False).returncode == 0
+
+    def terminate(self) -> None:
+        """As an upgrade does: shims stay."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As a crash does."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.terminate()
+        self.start()
+
+    def _end(self, number: int) -> None:
+        process, self.process = self.process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def stop(self) -> None:
+        """End it and all that it started, and remove its directory."""
+        self._end(signal.SIGTERM)
+        for _ in range(50):
+            strays = self.strays()
+            if not strays:
+                break
+            for pid in strays:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.1)
+        for point in reversed(self.mounts()):
+            subprocess.run(["umount", "-l", point], check=False, timeout=COMMAND_TIMEOUT)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    # Its tools.
+
+    def ctr(
+        self, *arguments: str, check: bool = True, timeout: float = COMMAND_TIMEOUT, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """`ctr` of the same version, to its end. With check, a failure is the test's, with containerd's log."""
+        result = subprocess.run(
+            self.ctr_command(*arguments),
+            input=stdin, capture_output=True, text=True, errors="replace", timeout=timeout, env=self.env, check=False,
+        )  # fmt: skip
+        if check and result.returncode:
+            raise AssertionError(
+                f"ctr {' '.join(arguments)}: exit code {result.returncode}\n{result.stdout}{result.stderr}\n"
+                f"containerd's log:\n{self.log()}"
+            )
+        return result
+
+    def ctr_command(self, *arguments: str) -> list[str]:
+        """The command line, for a `Popen` of one's own."""
+        return [str(self.programs / "ctr"), "--address", str(self.address), "--namespace", NAMESPACE, *arguments]
+
+    def rootfs(self) -> Path:
+        """The machine's own file system as a root for containers: its programs are what they run. Gone after `stop`."""
+        path = self.directory / "rootfs"
+        if not path.exists():
+            path.mkdir()
+            subprocess.run(["mount", "--bind", "/", path], check=True, timeout=COMMAND_TIMEOUT)
+        return path
+
+    def run(
+        self, id: str, *command: str, flags: Sequence[str] = ("--rm",), check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """`ctr run` of a command in a container with that root."""
+        return self.ctr("run", *flags, "--runtime", RUNTIME, "--rootfs", str(self.rootfs()), id, *command, check=check)
+
+    def log(self, lines: int = 60) -> str:
+        """The end of containerd's log, which holds the shims' lines too."""
+        try:
+            return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return "(no log)"
+
+    def expect_log(self, pattern: str) -> str:
+        """A line of the log that matches, however late it comes."""
+
+        def search() -> str | None:
+            found = re.search(f"^.*(?:{pattern}).*$", self.log_path.read_text(errors="replace"), re.MULTILINE)
+            return found.group(0) if found else None
+
+        return str(eventually(search, f"{pattern!r} in containerd's log:\n{self.log()}"))
+
+    # What it left.
+
+    def strays(self) -> list[int]:
+        """Processes, containerd itself aside, that it or its shims started: they have its directory in their
+        environment."""
+        marker = str(self.directory).encode() + b"/"
+        own = {os.getpid(), self.process.pid if self.process is not None else -1}
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit() or int(entry) in own:
+                continue
+            try:
+                if marker in Path(f"/proc/{entry}/environ").read_bytes():
+                    found.append(int(entry))
+            except OSError:
+                continue  # gone, or a kernel thread
+        return found
+
+    def mounts(self) -> list[str]:
+        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        return [point for point in points if point.startswith(str(self.directory) + "/")]
+
+    def shim_mounts(self) -> list[str]:
+        """What is mounted by containerd and the shims, without the root file system of `rootfs`."""
+        return [point for point in self.mounts() if point != str(self.directory / "rootfs")]
+
+    def expect_clean(self) -> None:
+        """No shim, no bundle, no socket and no mount is left once containerd has cleaned up."""
+
+        def left() -> list[str]:
+            things = [f"process {pid}" for pid in self.strays()]
+            things += [str(path) for path in self.bundles.glob("*")] if self.bundles.exists() else []
+            things += [str(path) for path in self.sockets.glob("*")] if self.sockets.exists() else []
+            return things + self.shim_mounts()
+
+        try:
+            eventually(lambda: not left(), "nothing left")
+        except AssertionError:
+            raise AssertionError(f"left behind: {left()}\ncontainerd's log:\n{self.log()}") from None

@@ -1,0 +1,79 @@
+"""`ctr events`, read as it comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import threading
+from typing import Any
+
+from tests.containerd.daemon import Containerd
+from tests.emulated.emulator import eventually
+
+# 2026-01-02 03:04:05.678 +0000 UTC tests /tasks/start {"container_id":"c1","pid":7}
+_LINE = re.compile(r" (/\S+) (\{.*\})$")
+
+
+class EventWatch:
+    """What containerd has published since `start`, over restarts of containerd if `start` is called again."""
+
+    def __init__(self, containerd: Containerd) -> None:
+        self._containerd = containerd
+        self._received: list[tuple[str, dict[str, Any]]] = []
+        self._process: subprocess.Popen[str] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Subscribe; returns when events do arrive."""
+        self.stop()
+        # Not with containerd's environment, by which its leftovers are told.
+        process = self._process = subprocess.Popen(
+            self._containerd.ctr_command("events"), env=dict(os.environ), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        threading.Thread(target=self._read, args=(process,), daemon=True).start()
+        eventually(self._probe, "an event of our own", 30)
+
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def _probe(self) -> bool:
+        """Something that publishes an event, until one has been seen."""
+        before = len(self._received)
+        label = f"probe={os.urandom(4).hex()}"
+        self._containerd.ctr("namespaces", "label", "tests", label, check=False)
+        self._containerd.ctr("namespaces", "create", "tests", check=False)
+        try:
+            eventually(lambda: len(self._received) > before, "an event", 1)
+        except AssertionError:
+            return False
+        return True
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            found = _LINE.search(line.strip())
+            if found:
+                self._received.append((found[1], json.loads(found[2])))
+
+    def of(self, id: str) -> list[tuple[str, dict[str, Any]]]:
+        """Events about the task of this container: (`start`, fields) …"""
+        return [
+            (topic.removeprefix("/tasks/"), fields)
+            for topic, fields in list(self._received)
+            if topic.startswith("/tasks/") and fields.get("container_id") == id
+        ]
+
+    def told(self, id: str) -> list[str]:
+        """`create c1`, `start c1`, `exec-added e1`, `exit e1` …"""
+        return [f"{topic} {fields.get('exec_id') or fields.get('id') or id}" for topic, fields in self.of(id)]
+
+    def expect(self, id: str, told: list[str]) -> None:
+        """Exactly these, in this order, once all that are under way are here."""
+        eventually(lambda: len(self.told(id)) >= len(told), f"events {told}; there were {self.told(id)}")
+        assert self.told(id) == told

@@ -1,0 +1,230 @@
+"""A node for tests: one containerd on one emulator, images and specs for containers, and a strict eye on leftovers.
+
+node.run(id, node.spec("cmd", "/c", "echo hi"))     `ctr run` with a Windows spec, to its end
+node.ctr("task", "ls")                              anything else
+node.events.told(id)                                what `ctr events` said of a container
+node.expect_clean()                                 nothing of any container is left, anywhere
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from runhcs.containerd_client import Client
+from tests.containerd.daemon import COMMAND_TIMEOUT, NAMESPACE, RUNTIME, Containerd
+from tests.containerd.event_watch import EventWatch
+from tests.containerd.oci_image import NAME as IMAGE
+from tests.containerd.oci_image import pack_image
+from tests.emulated.emulator import Emulator, eventually
+from tests.emulated.image import make_image
+
+__all__ = ["IMAGE", "Node"]
+
+# containerd gives a shim five seconds to be cleaned up after; a loaded machine needs more for the rest.
+CLEAN_TIMEOUT = 60.0
+
+
+class Node:
+    def __init__(self, version: str, standby: bool = False, **containerd: Any) -> None:
+        """With a standby, which is no leftover, shims are forks of a warm process."""
+        self.version = version
+        self.standby = standby
+        self.directory = Path(tempfile.mkdtemp(prefix="node-", dir="/tmp"))
+        self.layer = self.directory / "layer"
+        make_image(self.layer / "Files")
+        boot = self.layer / "UtilityVM"  # for hypervisor isolation
+        (boot / "Files").mkdir(parents=True)
+        (boot / "SystemTemplate.vhdx").write_bytes(b"template")
+        self.emulator = Emulator()
+        try:
+            env = self.emulator.env | {"RUNHCS_STANDBY": "1" if standby else "0"}
+            self.containerd = Containerd(version, env, **containerd)
+        except BaseException:
+            self.emulator.stop()
+            raise
+        self.ctr = self.containerd.ctr
+        self.events = EventWatch(self.containerd)
+        self._numbers = itertools.count(1)
+        self._specs = itertools.count(1)
+        self._image = False
+
+    def stop(self) -> None:
+        self.events.stop()
+        self.containerd.stop()
+        try:
+            self.emulator.stop()
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def name(self) -> str:
+        """For a container that no other test of this node has."""
+        return f"c{next(self._numbers)}"
+
+    # Containers.
+
+    def spec(self, *args: str, terminal: bool = False, **members: Any) -> dict[str, Any]:
+        """A Windows spec with a layer and a scratch directory of its own. `process` and `windows` are added to."""
+        number = next(self._specs)
+        scratch = self.directory / "scratch" / str(number)
+        process = {"args": list(args), "cwd": "C:\\", "user": {"username": "ContainerAdministrator"}}
+        if terminal:
+            process["terminal"] = True
+        windows = {"layerFolders": [str(self.layer), str(scratch)]}
+        process.update(members.pop("process", {}))
+        windows.update(members.pop("windows", {}))
+        return {"ociVersion": "1.0.2", "process": process, "windows": windows, **members}
+
+    def config(self, spec: dict[str, Any]) -> str:
+        path = self.directory / f"config-{next(self._specs)}.json"
+        path.write_text(json.dumps(spec))
+        return str(path)
+
+    def run_arguments(self, id: str, spec: dict[str, Any], *flags: str) -> list[str]:
+        return ["run", "--runtime", RUNTIME, *flags, "--config", self.config(spec), id]
+
+    def run(self, id: str, spec: dict[str, Any], *flags: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """`ctr run` to its end, whatever its exit code."""
+        return self.ctr(*self.run_arguments(id, spec, *flags), check=False, **options)
+
+    def create(self, id: str, *args: str, **members: Any) -> None:
+        """`ctr container create`: a container without a task."""
+        config = self.config(self.spec(*args, **members))
+        self.ctr("container", "create", "--runtime", RUNTIME, "--config", config, id)
+
+    def detach(self, id: str, *args: str, flags: tuple[str, ...] = (), **members: Any) -> None:
+        """`ctr run -d --null-io`: a container that runs until it is killed."""
+        self.ctr(*self.run_arguments(id, self.spec(*(args or ("ping", "-t", "localhost")), **members),
+                                     "-d", "--null-io", *flags))  # fmt: skip
+
+    @contextmanager
+    def popen(self, *arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+        """A ctr that goes on, ended when the block ends."""
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(
+            self.containerd.ctr_command(*arguments), text=True, env=self.containerd.env, **pipes | options
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+    def exec(self, id: str, exec_id: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """`ctr task exec` to its end; flags come before `--`, the command after it."""
+        flags: tuple[str, ...] = ()
+        if "--" in arguments:
+            at = arguments.index("--")
+            flags, arguments = arguments[:at], arguments[at + 1 :]
+        return self.ctr("task", "exec", "--exec-id", exec_id, *flags, id, *arguments, check=False, **options)
+
+    def client(self, timeout: float = COMMAND_TIMEOUT) -> Client:
+        """containerd's own API, for what ctr cannot say, and for status codes."""
+        return Client(str(self.containerd.address), NAMESPACE, timeout)
+
+    def image(self) -> str:
+        """The name of an image that this containerd has."""
+        if not self._image:
+            self.ctr("images", "import", str(pack_image(self.directory / "image")))
+            self._image = True
+        return IMAGE
+
+    def status(self, id: str) -> str:
+        """`RUNNING`, `STOPPED` … as `ctr task ls` has it; empty if there is no such task."""
+        return self.tasks().get(id, "")
+
+    def tasks(self) -> dict[str, str]:
+        rows = [line.split() for line in self.ctr("task", "ls").stdout.splitlines()[1:]]
+        return {row[0]: row[2] for row in rows}
+
+    def expect_status(self, id: str, status: str) -> None:
+        eventually(
+            lambda: self.status(id) == status, f"{id} {status}, it is {self.status(id)!r}\n{self.containerd.log()}"
+        )
+
+    def remove(self, id: str) -> None:
+        """Kill, delete and remove; nothing of it may fail."""
+        self.ctr("task", "delete", "--force", id)
+        self.ctr("container", "rm", id)
+
+    def shim_pid(self, id: str) -> int:
+        return int((self.containerd.bundles / id / "shim.pid").read_text())
+
+    def kill_shim(self, id: str) -> None:
+        os.kill(self.shim_pid(id), signal.SIGKILL)
+
+    @staticmethod
+    def expect_open(pid: int, name: str) -> None:
+        """Wait until a process has a file of this name open."""
+
+        def is_open() -> bool:
+            for path in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(FileNotFoundError):  # closed in between
+                    if os.readlink(path).endswith(f"/{name}"):
+                        return True
+            return False
+
+        eventually(is_open, f"{name} opened by process {pid}")
+
+    @staticmethod
+    def resources(pid: int) -> tuple[int, int]:
+        """How many descriptors and threads a process has."""
+        return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+
+    # Leftovers.
+
+    def leftovers(self) -> list[str]:
+        """Whatever a container had and still has."""
+        status = self.emulator.control("status")
+        left = [f"compute system {system['Id']}" for system in status["systems"]]
+        left += [f"process {pid} of the emulator" for pid in self.emulator.descendants()]
+        left += [f"{status['handles']} handles"] if status["handles"] else []
+        left += [f"mount {point}" for point in self.emulator.mounts() + self.containerd.mounts()]
+        left += [f"process {pid} of containerd" for pid in self.containerd.strays() if not self._is_standby(pid)]
+        left += [str(path) for path in self._files() if not (self.standby and path.name.startswith("standby-"))]
+        left += [f"control group {path}" for path in self._control_groups()]
+        left += [f"task {task}" for task in self.tasks()]
+        left += [f"container {name}" for name in self.ctr("container", "ls", "-q").stdout.split()]
+        return left
+
+    def _is_standby(self, pid: int) -> bool:
+        if not self.standby:
+            return False
+        try:
+            return b"\0standby\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return True  # gone
+
+    def _files(self) -> list[Path]:
+        """Bundles, their persistent twins, and the shims' sockets."""
+        root = self.containerd.directory / "root" / "io.containerd.runtime.v2.task"
+        directories = [self.containerd.bundles, root / self.containerd.bundles.name, self.containerd.sockets]
+        return [path for directory in directories if directory.exists() for path in directory.iterdir()]
+
+    def _control_groups(self) -> list[str]:
+        instance = hashlib.sha256(os.path.realpath(self.emulator.directory).encode()).hexdigest()[:12]
+        return glob.glob(f"/sys/fs/cgroup/**/hcs-emulator/{instance}/*/", recursive=True)
+
+    def expect_clean(self) -> None:
+        left: list[str] = []
+
+        def clean() -> bool:
+            left[:] = self.leftovers()
+            return not left
+
+        try:
+            eventually(clean, "nothing left", CLEAN_TIMEOUT)
+        except AssertionError:
+            raise AssertionError(f"left behind: {left}\n{self.containerd.log()}") from None

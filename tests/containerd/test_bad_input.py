@@ -1,0 +1,75 @@
+"""What a person at `ctr` is told when a container cannot be: what is wrong, what to do; and nothing stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.containerd.node import Node
+
+LONG = 40_000
+COMMAND = ("cmd", "/c", "exit")
+
+SPECS: dict[str, tuple[dict[str, Any], str]] = {
+    "no process": ({"process": None}, "process"),
+    "no arguments": ({"process": {"args": []}}, "process.args"),
+    "relative layer": ({"windows": {"layerFolders": ["layer", "scratch"]}}, "give an absolute path"),
+    "one layer": ({"windows": {"layerFolders": ["/tmp"]}}, "at least two"),
+    "no layers": ({"windows": {"layerFolders": []}}, "no root file system"),
+    "long command line": ({"process": {"args": ["cmd", "/c", "x" * LONG]}}, "32766"),
+    "a megabyte of environment": ({"process": {"env": [f"V{n}={'x' * 30_000}" for n in range(35)]}}, "262144"),
+    "relative directory": ({"process": {"cwd": "here"}}, "process.cwd"),
+    "read-only root": ({"root": {"path": "", "readonly": True}}, "root.readonly"),
+    "mount without source": ({"mounts": [{"destination": "C:\\data"}]}, "no source"),
+    "mount of nothing": ({"mounts": [{"source": "/no/such/place", "destination": "C:\\data"}]}, "/no/such/place"),
+    "two kinds of processor limit": (
+        {"windows": {"resources": {"cpu": {"count": 1, "shares": 5}}}},
+        "keep one",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(SPECS))
+def test_a_spec_that_cannot_be(node: Node, what: str) -> None:
+    members, sentence = SPECS[what]
+    members = dict(members)
+    spec = node.spec(*COMMAND, **{name: value for name, value in members.items() if value is not None})
+    for name in [name for name, value in members.items() if value is None]:
+        del spec[name]
+    refused(node, spec, sentence)
+
+
+@pytest.mark.parametrize(
+    ("process", "sentence"),
+    [
+        ({"args": ["no-such-program.exe"]}, "no-such-program.exe"),
+        ({"user": {"username": "nobody-here"}}, "nobody-here"),
+    ],
+    ids=["program", "user"],
+)
+def test_what_the_container_does_not_have(node: Node, process: dict[str, Any], sentence: str) -> None:
+    """Known only when it is started: HCS says so."""
+    refused(node, node.spec(*COMMAND, process=process), sentence)
+
+
+def test_an_exec_that_cannot_be(node: Node) -> None:
+    name = node.name()
+    node.detach(name)
+    result = node.exec(name, "e1", "no-such-program.exe")
+    assert result.returncode == 1 and "no-such-program.exe" in result.stderr, result.stderr
+    result = node.exec(name, "e2", "cmd", "/c", "x" * LONG)
+    assert result.returncode == 1 and "32766" in result.stderr, result.stderr
+    assert node.exec(name, "e3", "cmd", "/c", "echo fine").stdout.split() == ["fine"]
+    node.remove(name)
+
+
+def refused(node: Node, spec: dict[str, Any], sentence: str) -> None:
+    name = node.name()
+    result = node.run(name, spec)
+    assert result.returncode == 1, result.stderr
+    told = "\n".join(line for line in result.stderr.splitlines() if "DEPRECATION" not in line)
+    assert sentence in told, told
+    assert "Traceback" not in told and "Error:" not in told, told
+    node.ctr("task", "delete", "--force", name, check=False)
+    node.ctr("container", "rm", name)

@@ -1,0 +1,86 @@
+"""What `runhcs config containerd` prints, in real containerds: it is taken, and the CRI plugin has every runtime with
+its options and its pass-through of annotations."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from runhcs.config_containerd import FORMATS
+from runhcs.config_runtimes import DEFAULTS
+from tests.containerd.daemon import VERSIONS, Containerd
+
+STATUS = "/runtime.v1.RuntimeService/Status"
+
+
+def printed(version: str) -> tuple[str, str]:
+    """The configuration for this containerd, and the plugin that it is for."""
+    major = int(version.partition(".")[0])
+    command = [sys.executable, "-m", "runhcs", "config", "containerd", "--version", str(major)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    return text, FORMATS[major][1]
+
+
+def runtimes_in(text: str, plugin: str) -> dict[str, Any]:
+    section = tomllib.loads(text)["plugins"][plugin]["containerd"]
+    assert section["default_runtime_name"] == "runhcs-wcow-process"
+    found: dict[str, Any] = section["runtimes"]
+    return found
+
+
+def test_containerd_reads_it(version: str, tmp_path: Path) -> None:
+    text, plugin = printed(version)
+    (tmp_path / "config.toml").write_text(text)
+    command = [str(VERSIONS[version] / "containerd"), "--config", str(tmp_path / "config.toml"), "config", "dump"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stderr
+    dumped = runtimes_in(result.stdout, plugin)
+    for name, wanted in runtimes_in(text, plugin).items():
+        for key, value in wanted.items():
+            assert dumped[name][key] == value, (name, key)
+
+
+def cri_config(containerd: Containerd) -> dict[str, Any]:
+    """The CRI plugin's own view of its configuration: StatusResponse.info["config"]."""
+    file = descriptor_pb2.FileDescriptorProto(name="status.proto", package="status", syntax="proto3")
+    answer = file.message_type.add(name="StatusResponse")
+    entry = answer.nested_type.add(name="InfoEntry", options={"map_entry": True})
+    for number, name in ((1, "key"), (2, "value")):
+        entry.field.add(name=name, number=number, type="TYPE_STRING", label="LABEL_OPTIONAL")
+    answer.field.add(
+        name="info", number=2, type="TYPE_MESSAGE", type_name=".status.StatusResponse.InfoEntry", label="LABEL_REPEATED"
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    message = message_factory.GetMessageClass(pool.FindMessageTypeByName("status.StatusResponse"))()
+    with grpc.insecure_channel(f"unix://{containerd.address}") as channel:
+        verbose = b"\x08\x01"
+        message.ParseFromString(channel.unary_unary(STATUS)(verbose, timeout=30))
+    config: dict[str, Any] = json.loads(message.info["config"])
+    return config
+
+
+@pytest.mark.parametrize("version", ["1.7", "2.3"])
+def test_the_cri_plugin_has_every_runtime(version: str, start_containerd: Callable[..., Containerd]) -> None:
+    text, plugin = printed(version)
+    version_line = next(line for line in text.splitlines() if line.startswith("version"))
+    containerd = start_containerd(cri=True, config=text.replace(version_line, "", 1))
+    section = cri_config(containerd)["containerd"]
+    assert section["defaultRuntimeName"] == "runhcs-wcow-process"
+    wanted = runtimes_in(text, plugin)
+    assert set(DEFAULTS) <= set(section["runtimes"])
+    for name in DEFAULTS:
+        has = section["runtimes"][name]
+        assert has["runtimeType"] == "io.containerd.runhcs.v1"
+        assert has["PodAnnotations"] == wanted[name]["pod_annotations"]
+        assert has["ContainerAnnotations"] == wanted[name]["container_annotations"]
+        assert (has["options"] or {}) == wanted[name].get("options", {})

@@ -1,0 +1,104 @@
+"""The shim is killed at every step of a container's life: whatever it held is free again when containerd is through."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from runhcs.containerd_client import ContainerdError
+from tests.containerd.daemon import VERSIONS
+from tests.containerd.lives import crash_at_every_call
+from tests.containerd.node import Node
+from tests.emulated.emulator import eventually
+
+# Every step of the oldest and the newest; a sample of the one between.
+EVERY = {"1.6": 1, "1.7": 4, "2.3": 1}
+# A life is cut into as many tests, so that workers share them.
+PARTS = 4
+
+
+STEPS = [
+    pytest.param(version, when, part, id=f"{version}-{when}-{part + 1}of{PARTS}")
+    for version in VERSIONS
+    for when in ("before", "after")
+    for part in range(PARTS)
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("version", "when", "part"), STEPS)
+def test_a_shim_that_dies_at_any_call_leaves_nothing(node: Node, version: str, when: str, part: int) -> None:
+    crash_at_every_call(node, when, 1 + part * EVERY[version], PARTS * EVERY[version])
+
+
+def test_a_killed_shim_is_reported_as_an_exit(node: Node) -> None:
+    name = node.name()
+    node.detach(name)
+    node.kill_shim(name)
+    node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
+    assert dict(node.events.of(name))["exit"]["exit_status"] == 255
+    eventually(lambda: node.status(name) == "", "the task to be forgotten")
+    node.ctr("container", "rm", name)
+
+
+def test_a_client_that_waits_is_told_when_the_shim_is_killed(node: Node) -> None:
+    name = node.name()
+    arguments = node.run_arguments(name, node.spec("ping", "-t", "localhost"))
+    with node.popen(*arguments) as client:
+        node.expect_status(name, "RUNNING")
+        node.kill_shim(name)
+        client.communicate(timeout=60)
+        assert client.returncode != 0
+    node.ctr("task", "delete", "--force", name, check=False)
+    node.ctr("container", "rm", name)
+
+
+def test_after_a_crash_the_same_container_runs_again(node: Node) -> None:
+    name = node.name()
+    node.create(name, "cmd", "/c", "exit 4")
+    with node.client() as tasks:
+        tasks.create_task(name)
+        node.kill_shim(name)
+        eventually(lambda: node.status(name) == "", "the task to be forgotten")
+    eventually(lambda: node.ctr("task", "start", name, check=False).returncode == 4, "the next task's exit code")
+    node.ctr("container", "rm", name)
+
+
+def test_the_processes_of_a_killed_shim_are_ended(node: Node, tmp_path: Path) -> None:
+    name = node.name()
+    mounts = [{"source": str(tmp_path), "destination": "C:\\data"}]
+    node.detach(name, "sh", "-c", "echo $$ > /data/up; sleep 1000", mounts=mounts)
+    eventually((tmp_path / "up").exists, "the process")
+    carried = node.emulator.descendants()
+    assert len(carried) >= 2
+    node.kill_shim(name)
+    eventually(lambda: not any(_alive(pid) for pid in carried), "the end of the container's processes")
+    node.ctr("container", "rm", name)
+
+
+def _alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def test_a_shim_that_hangs_can_be_removed(own_node: Node) -> None:
+    """Stopped, it answers nothing. A client's deadline ends its call; after a kill -9 all is well."""
+    node = own_node
+    name = node.name()
+    node.detach(name)
+    pid = node.shim_pid(name)
+    os.kill(pid, signal.SIGSTOP)
+    with node.client(timeout=1) as tasks, pytest.raises(ContainerdError) as late:
+        tasks.kill(name, 9)
+    # By its code or by its words: our side says it, or containerd, whichever is first.
+    assert "deadline" in str(late.value).lower()
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: node.status(name) == "", "the task to be forgotten")
+    node.ctr("container", "rm", name)
+    node.expect_clean()

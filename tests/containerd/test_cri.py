@@ -1,0 +1,197 @@
+"""containerd's own CRI plugin with this runtime: what a kubelet would call, on every version, and on 2.x with both
+sandboxers.
+
+Pods are on the node's network, since no CNI plugin is at hand, and of Linux images, since CRI makes specs for the
+system it runs on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runhcs.containerd_api import cri
+from runhcs.containerd_client import Client, ContainerdError
+from shim.api import cri_pod
+from shim.api.wire import Message
+from tests.containerd.daemon import RUNTIME
+from tests.containerd.node import Node
+from tests.containerd.oci_image import pack_image
+from tests.emulated.emulator import eventually
+
+IMAGE = "example.test/pause:1"
+HANDLER = "runhcs"
+SERVICE = "runtime.v1.RuntimeService"
+RUNNING, EXITED = cri.ContainerState.CONTAINER_RUNNING, cri.ContainerState.CONTAINER_EXITED
+READY, NOT_READY = cri.PodSandboxState.SANDBOX_READY, cri.PodSandboxState.SANDBOX_NOTREADY
+
+CONFIG_1 = """
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{image}"
+disable_apparmor = true
+stream_server_address = "127.0.0.1"
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{cni}"
+conf_dir = "{cni}"
+[plugins."io.containerd.grpc.v1.cri".containerd]
+default_runtime_name = "{handler}"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{handler}]
+runtime_type = "{runtime}"
+"""
+CONFIG_2 = """
+[plugins."io.containerd.grpc.v1.cri"]
+stream_server_address = "127.0.0.1"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{image}"
+[plugins."io.containerd.cri.v1.runtime"]
+disable_apparmor = true
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["{cni}"]
+conf_dir = "{cni}"
+[plugins."io.containerd.cri.v1.runtime".containerd]
+default_runtime_name = "{handler}"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.{handler}]
+runtime_type = "{runtime}"
+sandboxer = "{sandboxer}"
+"""
+
+
+class Kubelet:
+    """As one would talk to this node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.logs = node.directory / "pod-logs"
+        self.logs.mkdir(exist_ok=True)
+        self.pod = cri_pod.PodSandboxConfig(
+            metadata=cri_pod.PodSandboxMetadata(name="web", uid="1", namespace="default"),
+            hostname="web",
+            log_directory=str(self.logs),
+            linux=cri_pod.LinuxPodSandboxConfig(
+                security_context=cri_pod.LinuxSandboxSecurityContext(
+                    namespace_options=cri_pod.NamespaceOption(network=cri_pod.NamespaceMode.NODE)
+                )
+            ),
+        )
+
+    def call(self, method: str, **fields: object) -> Message:
+        request, answer = cri.SERVICES[SERVICE][method]
+        with Client(str(self.node.containerd.address), "k8s.io") as client:
+
+            def attempt() -> list[Message]:
+                try:
+                    return [client.call(SERVICE, method, request(**fields), answer)]
+                except ContainerdError as error:
+                    if "not initialized yet" in error.details:  # CRI comes up a moment after containerd
+                        return []
+                    raise
+
+            found: list[Message] = eventually(attempt, f"{method} answered")
+            return found[0]
+
+    def run_pod(self) -> str:
+        answer = self.call("RunPodSandbox", config=self.pod, runtime_handler=HANDLER)
+        assert isinstance(answer, cri.RunPodSandboxResponse)
+        return answer.pod_sandbox_id
+
+    def pod_state(self, pod: str) -> int:
+        answer = self.call("PodSandboxStatus", pod_sandbox_id=pod)
+        assert isinstance(answer, cri.PodSandboxStatusResponse) and answer.status is not None
+        return answer.status.state
+
+    def run(self, pod: str, name: str, *command: str) -> str:
+        config = cri.ContainerConfig(
+            metadata=cri.ContainerMetadata(name=name),
+            image=cri.ImageSpec(image=IMAGE),
+            command=list(command),
+            log_path=f"{name}.log",
+        )
+        answer = self.call("CreateContainer", pod_sandbox_id=pod, config=config, sandbox_config=self.pod)
+        assert isinstance(answer, cri.CreateContainerResponse)
+        self.call("StartContainer", container_id=answer.container_id)
+        return answer.container_id
+
+    def status(self, container: str) -> cri.ContainerStatus:
+        answer = self.call("ContainerStatus", container_id=container)
+        assert isinstance(answer, cri.ContainerStatusResponse) and answer.status is not None
+        return answer.status
+
+    def exec(self, container: str, *command: str) -> tuple[int, bytes]:
+        answer = self.call("ExecSync", container_id=container, cmd=list(command), timeout=30)
+        assert isinstance(answer, cri.ExecSyncResponse)
+        return answer.exit_code, answer.stdout
+
+    def stats(self) -> dict[str, int]:
+        """Bytes of memory by container."""
+        answer = self.call("ListContainerStats")
+        assert isinstance(answer, cri.ListContainerStatsResponse)
+        return {
+            entry.attributes.id: entry.memory.working_set_bytes.value
+            for entry in answer.stats
+            if entry.attributes and entry.memory and entry.memory.working_set_bytes
+        }
+
+    def log(self, name: str) -> str:
+        return (self.logs / f"{name}.log").read_text()
+
+
+@pytest.fixture(params=["1.6", "1.7", "2.3", "2.3-shim"])
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    version, _, sandboxer = request.param.partition("-")
+    template = CONFIG_2 if version.startswith("2") else CONFIG_1
+    words = {"image": IMAGE, "handler": HANDLER, "runtime": RUNTIME, "sandboxer": sandboxer or "podsandbox"}
+    config = template.format(**words, cni=tmp_path / "cni")  # made by containerd, and empty
+    node = Node(version, cri=True, config=config)
+    try:
+        node.containerd.bundles = node.containerd.bundles.parent / "k8s.io"
+        archive = pack_image(node.directory / "pause", IMAGE, ("/bin/sleep", "infinity"))
+        node.ctr("--namespace", "k8s.io", "images", "import", str(archive))
+        yield node
+    finally:
+        node.stop()
+
+
+def shims(node: Node) -> list[str]:
+    """The sockets: one for each daemon."""
+    return [path.name for path in node.containerd.sockets.iterdir()]
+
+
+def test_a_pod_of_a_kubelet(node: Node) -> None:
+    kubelet = Kubelet(node)
+    pod = kubelet.run_pod()
+    assert kubelet.pod_state(pod) == READY
+    one = kubelet.run(pod, "one", "/bin/sh", "-c", "echo to the log; exec /bin/sleep infinity")
+    two = kubelet.run(pod, "two")
+    assert kubelet.status(one).state == kubelet.status(two).state == RUNNING
+    assert len(shims(node)) == 1
+    assert kubelet.exec(one, "/bin/sh", "-c", "echo hello; exit 5") == (5, b"hello\n")
+    eventually(lambda: "stdout F to the log" in kubelet.log("one"), "the container's log")
+    stats = kubelet.stats()
+    assert set(stats) == {one, two} and all(stats.values())
+
+    ended = kubelet.run(pod, "three", "/bin/sh", "-c", "exit 3")
+    eventually(lambda: kubelet.status(ended).state == EXITED, "an exit that CRI has noticed")
+    assert kubelet.status(ended).exit_code == 3
+
+    # containerd comes back: the pod is as it was.
+    node.containerd.restart()
+    assert kubelet.pod_state(pod) == READY
+    assert kubelet.status(one).state == RUNNING and kubelet.status(ended).exit_code == 3
+    assert kubelet.exec(two, "/bin/sh", "-c", "echo again") == (0, b"again\n")
+
+    kubelet.call("StopContainer", container_id=one, timeout=2)
+    assert kubelet.status(one).state == EXITED
+    for container in (one, ended):
+        kubelet.call("RemoveContainer", container_id=container)
+    # The second one still runs: to stop the pod stops it, to remove the pod removes it.
+    kubelet.call("StopPodSandbox", pod_sandbox_id=pod)
+    assert kubelet.pod_state(pod) == NOT_READY
+    kubelet.call("RemovePodSandbox", pod_sandbox_id=pod)
+    eventually(lambda: not sandbox_bundles(node), "no bundle of a sandbox left")
+    node.expect_clean()
+
+
+def sandbox_bundles(node: Node) -> list[Path]:
+    return list((node.containerd.state / "io.containerd.sandbox.controller.v1.shim" / "k8s.io").glob("*"))

@@ -1,0 +1,62 @@
+"""Host process containers through containerd and ctr: processes of this very machine, with an image's files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.containerd.daemon import RUNTIME
+from tests.containerd.node import Node
+from tests.emulated.emulator import eventually
+
+HOST_PROCESS = "microsoft.com/hostprocess-container"
+INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
+ROOT = "microsoft.com/hostprocess-rootfs-location"
+STAY = ("sh", "-c", "while :; do sleep 1; done")
+
+
+def annotations(node: Node, name: str) -> dict[str, str]:
+    place = "C:" + str(node.directory / "hpc" / name).replace("/", "\\")
+    return {HOST_PROCESS: "true", INHERIT_USER: "true", ROOT: place}
+
+
+def test_output_files_and_the_exit_code(node: Node) -> None:
+    name = node.name()
+    (node.layer / "Files" / "tool.txt").write_text("from the image\n")
+    script = f"cat {node.directory}/hpc/{name}/tool.txt; readlink /proc/self/ns/pid; exit 7"
+    result = node.run(name, node.spec("sh", "-c", script, annotations=annotations(node, name)), "--rm")
+    assert result.returncode == 7, result.stderr
+    assert result.stdout.splitlines() == ["from the image", os.readlink("/proc/self/ns/pid")]
+    node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
+
+
+def test_exec_list_and_kill(node: Node) -> None:
+    name = node.name()
+    node.detach(name, *STAY, annotations=annotations(node, name))
+    result = node.exec(name, "e1", "sh", "-c", "echo from exec; exit 9")
+    assert result.returncode == 9 and result.stdout == "from exec\n", result.stderr
+    listed = [int(line.split()[0]) for line in node.ctr("task", "ps", name).stdout.splitlines()[1:]]
+    assert len(listed) >= 2 and all(Path(f"/proc/{pid}").exists() for pid in listed)  # pids of the host
+    node.remove(name)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in listed)
+
+
+def test_an_image_for_linux(node: Node) -> None:
+    """What there is to type on the emulator's host."""
+    name = node.name()
+    place = node.directory / "hpc" / name
+    flags = ["--rm", "--annotation", f"{HOST_PROCESS}=true", "--annotation", f"{ROOT}={place}"]
+    script = f"readlink /proc/self/ns/pid; ls -d {place}/bin"
+    result = node.ctr("run", "--runtime", RUNTIME, *flags, node.image(), name, "sh", "-c", script, check=False)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [os.readlink("/proc/self/ns/pid"), f"{place}/bin"]
+
+
+def test_a_shim_that_is_killed_leaves_nothing(node: Node) -> None:
+    name = node.name()
+    node.detach(name, *STAY, annotations=annotations(node, name))
+    listed = [int(line.split()[0]) for line in node.ctr("task", "ps", name).stdout.splitlines()[1:]]
+    node.kill_shim(name)
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in listed), "the end of its processes", 60)
+    eventually(lambda: node.status(name) == "", "the task to be forgotten", 60)
+    node.ctr("container", "rm", name)

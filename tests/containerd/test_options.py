@@ -1,0 +1,96 @@
+"""Runtime options and builds of Windows, the way people give them to ctr."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shim.oci.annotations import SANDBOX_OS_VERSION, VM_MEMORY_SIZE_IN_MB
+from tests.containerd.node import Node
+
+
+def file(tmp_path: Path, text: str) -> tuple[str, str]:
+    (tmp_path / "options.toml").write_text(text)
+    return "--runtime-config-path", str(tmp_path / "options.toml")
+
+
+def bootable(node: Node) -> Path:
+    """The node's layer, with what a VM boots from."""
+    machine = node.layer / "UtilityVM"
+    (machine / "Files").mkdir(parents=True, exist_ok=True)
+    (machine / "SystemTemplate.vhdx").write_bytes(b"template")
+    return node.layer
+
+
+def test_a_vm_by_a_configuration_file(node: Node, tmp_path: Path) -> None:
+    bootable(node)
+    name = node.name()
+    text = 'SandboxIsolation = 1\nVmMemorySizeInMb = 768\nVmProcessorCount = 1\nSandboxOsVersion = "ltsc2022"\n'
+    result = node.run(name, node.spec("cmd", "/c", "exit 3"), "--rm", *file(tmp_path, text))
+    assert result.returncode == 3, result.stderr
+    document = next(
+        entry["arguments"]["configuration"]["VirtualMachine"]
+        for entry in node.emulator.journal("HcsCreateComputeSystem")
+        if entry["arguments"]["id"] == f"{name}@vm"
+    )
+    assert document["ComputeTopology"]["Memory"]["SizeInMB"] == 768
+    assert document["ComputeTopology"]["Processor"]["Count"] == 1
+
+
+def test_an_annotation_beats_the_file(node: Node, tmp_path: Path) -> None:
+    bootable(node)
+    name = node.name()
+    spec = node.spec("cmd", "/c", "exit 0", annotations={VM_MEMORY_SIZE_IN_MB: "640"})
+    result = node.run(name, spec, "--rm", *file(tmp_path, "SandboxIsolation = 1\nVmMemorySizeInMb = 768\n"))
+    assert result.returncode == 0, result.stderr
+    assert '"SizeInMB": 640' in str(
+        [entry for entry in node.emulator.journal("HcsCreateComputeSystem") if entry["arguments"]["id"] == f"{name}@vm"]
+    ).replace("'", '"')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("VmMemory = 2\n", "VmMemory in {path}, set to 2, is no option: options are Debug, DebugType"),
+        ("SandboxIsolation = 3\n", "SandboxIsolation in {path} is 3: allowed is 0 (process), 1 (hypervisor)"),
+        ('SandboxOsVersion = "vista"\n', "SandboxOsVersion in {path} is 'vista': give a build (20348)"),
+    ],
+)
+def test_a_file_that_is_wrong(node: Node, tmp_path: Path, text: str, said: str) -> None:
+    name = node.name()
+    result = node.run(name, node.spec("cmd"), *file(tmp_path, text))
+    node.ctr("container", "rm", name)
+    assert result.returncode == 1
+    assert said.format(path=tmp_path / "options.toml") in result.stderr
+    assert "invalid argument" in result.stderr.lower() or "InvalidArgument" in result.stderr
+
+
+def test_what_has_no_effect_is_in_the_log(node: Node, tmp_path: Path) -> None:
+    flags = file(tmp_path, 'RegistryRoot = "x"\nVmProcessorCount = 4\n')
+    assert node.run(node.name(), node.spec("cmd", "/c", "exit 0"), "--rm", *flags).returncode == 0
+    node.containerd.expect_log("option RegistryRoot has no effect. This shim keeps its state in the bundle")
+    node.containerd.expect_log("option VmProcessorCount has no effect: it is about utility VMs")
+
+
+def test_an_image_of_another_build(node: Node, tmp_path: Path) -> None:
+    """The emulator stands in for 20348."""
+    other = tmp_path / "layer" / "Files" / "Windows"
+    other.mkdir(parents=True)
+    (other / "os-version").write_text("10.0.17763.5696\n")
+    spec = node.spec("cmd")
+    spec["windows"]["layerFolders"][0] = str(tmp_path / "layer")
+    name = node.name()
+    result = node.run(name, spec)
+    node.ctr("container", "rm", name)
+    assert result.returncode == 1
+    assert "the image is of Windows build 17763, and this host is 20348" in result.stderr
+    assert "RuntimeClass runhcs-wcow-hypervisor-17763" in result.stderr
+
+
+def test_a_wish_that_this_host_cannot_fulfil(node: Node) -> None:
+    name = node.name()
+    result = node.run(name, node.spec("cmd", annotations={SANDBOX_OS_VERSION: "26100"}))
+    node.ctr("container", "rm", name)
+    assert result.returncode == 1
+    assert "SandboxOsVersion asks for Windows build 26100, and this host is 20348" in result.stderr

@@ -1,0 +1,235 @@
+"""Pods under a real containerd, driven as CRI drives them: one shim for all containers, and nothing left of any."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from runhcs.containerd_client import Client, ContainerdError
+from shim.api.cgroups_v2 import Metrics
+from shim.api.types import Status
+from tests.containerd.node import Node
+from tests.containerd.pods import SIGKILL, SIGTERM, CriPod, connect, direct, expect_gone
+from tests.emulated.emulator import eventually
+from tests.emulated.vm_image import options, vm_workers
+from tests.task_client import TaskClient
+
+ISOLATIONS = {"process": None, "hypervisor": options()}
+
+
+@pytest.fixture
+def client(node: Node) -> Iterator[Client]:
+    with connect(node) as client:
+        yield client
+
+
+@pytest.fixture(params=ISOLATIONS)
+def isolation(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def pod(node: Node, client: Client, isolation: str) -> CriPod:
+    """A pod that runs, on the host or in a utility VM, which only the runtime's options decide."""
+    pod = CriPod(node, client, options=ISOLATIONS[isolation])
+    pod.run()
+    return pod
+
+
+def test_the_life_of_a_pod(node: Node, client: Client, pod: CriPod, isolation: str) -> None:
+    """Sandbox, two containers, exec, stats, pids, stop, remove: what a kubelet does with every pod."""
+    one, two = pod.add(), pod.add("cmd", "/c", "ping -t localhost")
+    pod.expect_running()
+    assert len(pod.shims()) == 1
+    (shim,) = pod.shims()
+    assert pod.systems() == ([f"{pod.id}@vm"] if isolation == "hypervisor" else sorted(pod.members()))
+
+    assert pod.exec(one, "cmd", "/c", "echo hello& exit 7") == (7, "hello\r\n")
+
+    metrics = client.metrics(*pod.members())
+    assert set(metrics) == set(pod.members())
+    for name in pod.members():
+        data = metrics[name].data
+        assert data is not None and data.type_url == Metrics.FULL_NAME  # what CRI on Linux can read
+        figures = Metrics.decode(data.value)
+        assert figures.memory is not None and figures.memory.usage > 0
+        assert figures.pids is not None and figures.pids.current >= 1
+        assert client.state(name).pid in [process.pid for process in client.pids(name)]
+
+    pod.stop()
+    expect_gone(shim)
+    pod.remove()
+    eventually(lambda: f"delete {one}" in node.events.told(one), "all events of the first")
+    of_exec = ["exec-added", "exec-started", "exit", "delete"]
+    assert [topic for topic, _ in node.events.of(one)] == ["create", "start", *of_exec, "exit", "delete"]
+    for name in (two, pod.id):
+        node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
+
+
+def test_a_container_restarts_in_its_pod(node: Node, client: Client, pod: CriPod) -> None:
+    """What a kubelet does with a container that fails: the pod and its shim stay."""
+    (shim,) = pod.shims()
+    for code in (0, 3, 255):
+        name = pod.add("cmd", "/c", f"exit {code}")
+        assert pod.waits[name].result(60).exit_status == code
+        pod.stop_container(name)
+        pod.remove_container(name)
+        assert pod.shims() == {shim}
+        pod.expect_running()
+    pod.stop()
+    pod.remove()
+
+
+def test_ten_workloads(node: Node, client: Client, pod: CriPod) -> None:
+    workloads = [pod.add() for _ in range(10)]
+    assert len(pod.shims()) == 1
+    pod.expect_running()
+    assert set(client.metrics()) == set(pod.members())
+    for number, name in enumerate(workloads):
+        assert pod.exec(name, "cmd", "/c", f"echo {number}") == (0, f"{number}\r\n")
+    pod.stop()
+    pod.remove()
+
+
+def test_stopping_the_sandbox_first_stops_what_is_in_it(node: Node, client: Client, pod: CriPod) -> None:
+    """containerd's client removes a pod it knows nothing about by force: the sandbox's task goes with all workloads."""
+    workloads = [pod.add(), pod.add()]
+    client.kill(pod.id, SIGKILL, everybody=True)
+    for name in (pod.id, *workloads):
+        pod.waits[name].result(60)
+    for name in workloads:
+        pod.stop_container(name)
+    pod.stop_container(pod.id)
+    pod.remove()
+
+
+def test_deleting_the_sandbox_stops_what_is_in_it(node: Node, client: Client, pod: CriPod) -> None:
+    workloads = [pod.add(), pod.add()]
+    (shim,) = pod.shims()
+    pod.stop_container(pod.id)  # and Shutdown follows the Delete
+    expect_gone(shim)
+    for name in workloads:
+        eventually(lambda name=name: name not in [task.id for task in client.tasks()], f"the end of task {name}")
+    assert not node.emulator.control("status")["systems"]
+    pod.remove()
+
+
+def test_a_workload_needs_its_sandbox_running(node: Node, client: Client, pod: CriPod) -> None:
+    client.kill(pod.id, SIGTERM)
+    pod.waits[pod.id].result(60)
+    name = pod.create()
+    with pytest.raises(ContainerdError, match="which is not running") as refusal:
+        client.create_task(name)
+    assert refusal.value.code == grpc.StatusCode.FAILED_PRECONDITION
+    pod.stop()
+    pod.remove()
+
+
+def test_a_workload_of_no_pod_is_refused(node: Node, client: Client) -> None:
+    """And by `start` already: nothing is left that nobody knows of."""
+    pod = CriPod(node, client)
+    name = pod.create()
+    with pytest.raises(ContainerdError, match="remove the pod and make it again"):
+        client.create_task(name)
+    pod.remove_container(name)
+
+
+@pytest.mark.parametrize("isolation", ["hypervisor"])
+def test_the_vm_of_a_pod_dies(node: Node, client: Client, pod: CriPod) -> None:
+    """Every container reports its exit, the sandbox too, and the pod can be removed as usual."""
+    one, two = pod.add(), pod.add()
+    (worker,) = vm_workers(node.emulator)
+    os.kill(worker, signal.SIGKILL)
+    for name in (one, two, pod.id):
+        assert pod.waits[name].result(60).exit_status != 0
+    for name in (one, two, pod.id):
+        eventually(lambda name=name: pod.status(name) == Status.STOPPED, f"the end of {name}")
+    pod.stop()
+    pod.remove()
+
+
+@pytest.mark.parametrize("isolation", ["hypervisor"])
+def test_nothing_runs_in_a_sandbox_that_is_a_vm(node: Node, client: Client, pod: CriPod) -> None:
+    with pytest.raises(ContainerdError) as refusal:
+        pod.exec(pod.id, "cmd", "/c", "echo hello")
+    assert refusal.value.code == grpc.StatusCode.UNIMPLEMENTED
+    pod.stop()
+    pod.remove()
+
+
+@pytest.mark.parametrize("isolation", ["process"])
+def test_an_update_reaches_one_container_only(node: Node, client: Client, pod: CriPod) -> None:
+    one, _ = pod.add(), pod.add()
+    changes = len(node.emulator.journal("HcsModifyComputeSystem"))
+    client.update(one, {"memory": {"limit": 64 << 20}})
+    (change,) = node.emulator.journal("HcsModifyComputeSystem")[changes:]
+    assert str(64) in json.dumps(change["arguments"]) and one in json.dumps(change), change
+    with pytest.raises(ContainerdError) as refusal:
+        client.update(one, {"cpu": {"count": 1, "shares": 5}})
+    assert refusal.value.code == grpc.StatusCode.UNKNOWN
+    pod.expect_running()
+    pod.stop()
+    pod.remove()
+
+
+class TestAccidents:
+    """On a node of its own, since containerd itself is restarted."""
+
+    @pytest.fixture
+    def node(self, own_node: Node) -> Node:
+        return own_node
+
+    def test_containerd_restarts_in_the_middle(self, node: Node, client: Client, pod: CriPod) -> None:
+        one, two = pod.add(), pod.add()
+        (shim,) = pod.shims()
+        # One ends while containerd is away; its exit status must not be lost.
+        node.containerd.terminate()
+        with direct(node, pod.id) as shim_client:
+            TaskClient(shim_client, two, "").kill(SIGKILL)
+        node.containerd.start()
+        node.events.start()
+        with connect(node) as client:
+            pod.client = client
+            assert pod.shims() == {shim}
+            assert pod.status(pod.id) == pod.status(one) == Status.RUNNING
+            eventually(lambda: pod.status(two) == Status.STOPPED, "the end of what was killed")
+            pod.waits = {name: client.begin_wait(name) for name in pod.members()}
+            assert pod.exec(one, "cmd", "/c", "echo again") == (0, "again\r\n")
+            pod.add()
+            assert pod.shims() == {shim}
+            pod.stop()
+            pod.remove()
+            expect_gone(shim)
+        node.expect_clean()
+
+    def test_kill_9_of_containerd(self, node: Node, client: Client, pod: CriPod) -> None:
+        pod.add()
+        node.containerd.kill()
+        node.containerd.start()
+        with connect(node) as client:
+            pod.client = client
+            pod.expect_running()
+            pod.waits = {name: client.begin_wait(name) for name in pod.members()}
+            pod.add()
+            pod.stop()
+            pod.remove()
+        node.expect_clean()
+
+    def test_kill_9_of_the_shim(self, node: Node, client: Client, pod: CriPod) -> None:
+        """containerd notices, tells the end of every container, and cleans up after each."""
+        pod.add()
+        pod.add()
+        (shim,) = pod.shims()
+        os.kill(shim, signal.SIGKILL)
+        for name in pod.members():
+            eventually(lambda name=name: f"exit {name}" in node.events.told(name), f"an exit event of {name}")
+            with pytest.raises(ContainerdError):
+                pod.waits[name].result(60)
+        eventually(lambda: not client.tasks(), "tasks forgotten")
+        pod.remove()
+        node.expect_clean()

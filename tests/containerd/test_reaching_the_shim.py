@@ -1,0 +1,74 @@
+"""containerd finds our binary, starts it, and gets answers that it understands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.containerd.daemon import RUNTIME, Containerd
+
+# Nothing that could be run: it has neither a root file system nor layers.
+EMPTY_SPEC = {"ociVersion": "1.0.2", "process": {"args": ["cmd", "/c", "exit"], "cwd": "C:\\"}, "windows": {}}
+
+
+@pytest.fixture
+def empty_spec(tmp_path: Path) -> str:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(EMPTY_SPEC))
+    return str(path)
+
+
+def test_a_container_that_cannot_be_created_is_refused_and_leaves_nothing(
+    containerd: Containerd, empty_spec: str
+) -> None:
+    result = containerd.ctr("run", "--runtime", RUNTIME, "--config", empty_spec, "c1", check=False)
+    assert result.returncode == 1
+    # The sentence is the shim's own answer to Create, not a failure to start it or to speak with it.
+    _, said, answer = result.stderr.rpartition("failed to create shim task: ")
+    assert said and answer.strip(), result.stderr
+    assert "ttrpc" not in answer and "closed" not in answer and "dial" not in answer, result.stderr
+    containerd.ctr("container", "rm", "c1")
+    containerd.expect_clean()
+
+
+def test_the_daemon_logs_into_containerds_log(containerd: Containerd, empty_spec: str) -> None:
+    containerd.ctr("run", "--runtime", RUNTIME, "--config", empty_spec, "c1", check=False)
+    line = containerd.expect_log('msg="starting containerd-shim-runhcs-v1"')
+    assert "level=info" in line and "tid=c1" in line
+
+
+def test_a_start_that_fails_tells_the_user_why(containerd: Containerd, tmp_path: Path) -> None:
+    spec = {**EMPTY_SPEC, "annotations": {"io.kubernetes.cri.container-type": "sandbox"}}
+    (tmp_path / "config.json").write_text(json.dumps(spec))
+    result = containerd.ctr("run", "--runtime", RUNTIME, "--config", str(tmp_path / "config.json"), "c1", check=False)
+    assert result.returncode == 1
+    assert "io.kubernetes.cri.sandbox-id: give both or none" in result.stderr
+    containerd.ctr("container", "rm", "c1")
+    containerd.expect_clean()
+
+
+@pytest.mark.parametrize("version", ["2.3"])
+def test_inspect_runtime(containerd: Containerd) -> None:
+    result = containerd.ctr("plugins", "inspect-runtime", "--runtime", RUNTIME)
+    info = json.loads(result.stdout)
+    assert info["Name"] == "containerd-shim-runhcs-v1"
+    assert info["Version"]["Version"]
+
+
+def test_under_another_name(containerd: Containerd) -> None:
+    """From 2.3 on containerd speaks another protocol on stdin to binaries that it does not know by name."""
+    (containerd.directory / "bin" / "containerd-shim-other-v1").symlink_to(containerd.launcher)
+    rootfs = str(containerd.rootfs())
+    flags = ("--rm", "--runtime", "com.example.other.v1", "--rootfs", rootfs)
+    assert containerd.ctr("run", *flags, "c1", "/bin/echo", "hi").stdout == "hi\n"
+    containerd.expect_clean()
+
+
+def test_a_configuration_file_as_options(containerd: Containerd, tmp_path: Path) -> None:
+    """`ctr` passes the path of a file to runtimes that it does not know."""
+    (tmp_path / "options.toml").write_text('LogLevel = "debug"\n')
+    flags = ("--rm", "--runtime-config-path", str(tmp_path / "options.toml"))
+    assert containerd.run("c1", "/bin/echo", "hi", flags=flags).stdout == "hi\n"
+    containerd.expect_clean()

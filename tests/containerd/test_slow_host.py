@@ -1,0 +1,77 @@
+"""A host on which every call of HCS takes its time: everything still works, crashes are cleaned up within containerd's
+five seconds, and no call of a client is left without an end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from runhcs.containerd_client import ContainerdError
+from tests.containerd.node import Node
+
+# Windows under load: a call is answered after a while, making and starting a container takes longer.
+SLOW = 'name = "slow"\ndefault = 0.02\n[calls]\nHcsCreateComputeSystem = 0.4\nHcsStartComputeSystem = 0.6\n'
+CALL_TIMEOUT = 60.0
+
+
+@pytest.fixture
+def slow_node(node: Node, tmp_path: Path) -> Iterator[Node]:
+    profile = tmp_path / "slow.toml"
+    profile.write_text(SLOW)
+    node.emulator.control("profile", path=str(profile))
+    yield node
+    node.emulator.control("profile", clear=True)
+
+
+def test_a_whole_life(slow_node: Node) -> None:
+    node = slow_node
+    name = node.name()
+    result = node.run(name, node.spec("cmd", "/c", "echo slowly & exit 3"), "--rm")
+    assert (result.returncode, result.stdout.split()) == (3, ["slowly"])
+    node.events.expect(name, [f"{topic} {name}" for topic in ("create", "start", "exit", "delete")])
+
+
+@pytest.mark.parametrize("moment", [0.3, 0.9, 1.6])
+def test_a_shim_that_dies_in_the_middle_of_a_slow_call(slow_node: Node, moment: float) -> None:
+    """Whoever waits for an answer gets one; `delete` is through within its time."""
+    node = slow_node
+    name = node.name()
+    node.create(name, "ping", "-t", "localhost")
+
+    def live() -> None:
+        with suppress(ContainerdError):
+            tasks.create_task(name, timeout=CALL_TIMEOUT)
+            tasks.start(name, timeout=CALL_TIMEOUT)
+            tasks.wait(name, timeout=CALL_TIMEOUT)
+
+    with node.client() as tasks, ThreadPoolExecutor(1) as client:
+        ended = client.submit(live)
+        time.sleep(moment)  # some call is under way, whichever it is
+        with suppress(FileNotFoundError):
+            node.kill_shim(name)
+            ended.result(CALL_TIMEOUT)
+        node.ctr("task", "delete", "--force", name, check=False)
+        ended.result(CALL_TIMEOUT)
+    node.ctr("container", "rm", name)
+    node.expect_clean()
+    failed = [line for line in node.containerd.log(400).splitlines() if "failed to delete" in line and name in line]
+    assert not [line for line in failed if "signal: killed" in line], failed
+
+
+def test_calls_that_come_while_others_are_slow(slow_node: Node) -> None:
+    """State and the list do not wait for a Create or a Start."""
+    node = slow_node
+    name = node.name()
+    node.create(name, "ping", "-t", "localhost")
+    with node.client() as tasks, ThreadPoolExecutor(1) as client:
+        tasks.create_task(name)
+        started = client.submit(tasks.start, name)
+        while not started.done():
+            assert node.status(name) in ("CREATED", "RUNNING")
+        assert started.result() > 0
+    node.remove(name)

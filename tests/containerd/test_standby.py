@@ -1,0 +1,43 @@
+"""A standby under a real containerd: what runs in a spare is no different for anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.containerd.node import Node
+from tests.emulated.emulator import eventually
+from tests.emulated.shim_commands import standbys
+
+
+@pytest.fixture
+def warm_node(version: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
+    """A containerd whose shims may use a standby, which goes a while after the last of them."""
+    monkeypatch.setenv("RUNHCS_STANDBY_IDLE", "20")
+    node = Node(version, standby=True)
+    yield node
+    node.stop()
+
+
+def test_containers_run_in_spares_and_outlive_containerd_and_standby(warm_node: Node) -> None:
+    node = warm_node
+    first = node.run("c1", node.spec("cmd", "/c", "echo cold"))
+    assert (first.returncode, first.stdout.strip()) == (0, "cold"), first.stderr
+    node.ctr("container", "rm", "c1", check=False)
+    eventually(lambda: len(standbys(node.containerd.strays())) == 2, "a standby and its spare")
+    warm = standbys(node.containerd.strays())
+
+    node.detach("c2")
+    assert node.shim_pid("c2") in warm
+    eventually(lambda: len(standbys(node.containerd.strays())) == 2, "another spare")
+    done = node.run("c3", node.spec("cmd", "/c", "echo warm & exit 7"))
+    assert (done.returncode, done.stdout.strip()) == (7, "warm"), done.stderr
+    node.ctr("container", "rm", "c3", check=False)
+
+    node.containerd.restart()
+    node.expect_status("c2", "RUNNING")
+    eventually(lambda: not standbys(node.containerd.strays()), "the end of the idle standby")
+    node.expect_status("c2", "RUNNING")
+    node.remove("c2")
+    node.expect_clean()

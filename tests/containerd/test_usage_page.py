@@ -1,0 +1,87 @@
+"""docs/usage.md tells the truth: its `sh` blocks are run, in order, on each containerd."""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.containerd.daemon import Containerd
+from tests.emulated.emulator import Emulator
+from tests.emulated.image import make_image
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "usage.md"
+PLACE = "/srv/windows"
+IMAGE = "docker.io/library/busybox:latest"
+
+
+def page_script(place: Path) -> str:
+    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    assert len(blocks) > 5
+    return "set -eux -o pipefail\n" + "\n".join(blocks).replace(PLACE, str(place))
+
+
+def image_archive(directory: Path) -> Path:
+    """An image with a shell in it, of the name that the page uses: nothing is fetched in a test."""
+    root = make_image(directory / "image")
+    shutil.copy(shutil.which("hostname") or "/bin/hostname", root / "bin" / "hostname")
+    layer = directory / "layer.tar"
+    with tarfile.open(layer, "w") as archive:
+        archive.add(root, arcname=".")
+    digest = subprocess.run(["sha256sum", layer], capture_output=True, text=True, check=True).stdout.split()[0]
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    layers = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
+    config = {"architecture": machine, "os": "linux", "config": {"Cmd": ["sh"]}, "rootfs": layers}
+    manifest = [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]
+    target = directory / "image.tar"
+    with tarfile.open(target, "w") as archive:
+        archive.add(layer, arcname="layer.tar")
+        for name, document in (("config.json", config), ("manifest.json", manifest)):
+            content = json.dumps(document).encode()
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    return target
+
+
+def test_every_block_of_the_page(
+    start_containerd: Callable[..., Containerd], emulator: Emulator, tmp_path: Path
+) -> None:
+    containerd = start_containerd()
+    containerd.ctr("image", "import", str(image_archive(tmp_path)))
+    runhcs = containerd.directory / "bin" / "runhcs"
+    runhcs.write_text(f'#!/bin/sh\nexec {sys.executable} -m runhcs "$@"\n')
+    runhcs.chmod(0o755)
+    place = containerd.directory / "page"  # goes with it
+    env = containerd.env | {"CONTAINERD_ADDRESS": str(containerd.address), "CONTAINERD_NAMESPACE": "tests"}
+    try:
+        done = subprocess.run(
+            ["bash", "-c", page_script(place)], env=env, capture_output=True, text=True, timeout=100, check=False
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == 0, said + containerd.log()
+        for told in (
+            "Hello from a Windows base layer.",
+            "Good day, ContainerUser",
+            "exit code 3",
+            "exit code 7",
+            "isolated@vm",
+            "in the pod",
+            "I am 0 on",
+            "0x80370109 HCS_E_CONNECTION_TIMEOUT",
+            "as expected",
+            "HCS_E_UNEXPECTED_EXIT",
+        ):
+            assert told in said, f"{told!r} is not in\n{said}"
+        assert "Hello from a Windows base layer." in (place / "hello.log").read_text()
+    finally:
+        # The page stops the fixture's emulator and starts another in its place.
+        subprocess.run([runhcs, "emulator", "stop"], env=env, check=False, timeout=60, capture_output=True)
+    containerd.expect_clean()

@@ -1,0 +1,71 @@
+"""What emulated tests share: `emulator`, a private running emulator, and `start_emulator` for one with arguments."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from shim.hcs_bindings import events
+from shim.hcs_bindings.system import ComputeSystem
+from tests.emulated.bindings import container, reset_libraries, until, use
+from tests.emulated.emulator import Emulator
+from tests.emulated.runhcs_tools import ToolShims
+from tests.emulated.shims import Shims
+
+
+@pytest.fixture
+def start_emulator() -> Iterator[Callable[..., Emulator]]:
+    """Start emulators with arguments (`--build 17763`, …); all are stopped and checked for leftovers at the end."""
+    started: list[Emulator] = []
+
+    def start(*arguments: str) -> Emulator:
+        started.append(Emulator(*arguments))
+        return started[-1]
+
+    yield start
+    for emulator in reversed(started):
+        emulator.stop()
+
+
+@pytest.fixture
+def emulator(start_emulator: Callable[..., Emulator]) -> Emulator:
+    return start_emulator()
+
+
+@pytest.fixture
+def shims(emulator: Emulator) -> Iterator[Shims]:
+    """Shims on that emulator, started as containerd would; at the end all are gone and nothing of them is left."""
+    shims = Shims(emulator.env)
+    yield shims
+    shims.close()
+
+
+@pytest.fixture
+def tools(emulator: Emulator) -> Iterator[ToolShims]:
+    """The same, for the tools that look for shims."""
+    shims = ToolShims(emulator.env)
+    yield shims
+    shims.close()
+
+
+@pytest.fixture
+def hcs(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Emulator]:
+    """The bindings of this process, on that emulator; at the end every handle must be closed."""
+    use(emulator, monkeypatch, tmp_path)
+    yield emulator
+    gc.collect()
+    if emulator.process.poll() is None:
+        until(lambda: emulator.control("status")["handles"] == 0, "closing every handle")
+    until(lambda: not events._table, "forgetting every handle")
+    reset_libraries()
+
+
+@pytest.fixture
+def running(hcs: Emulator) -> Iterator[ComputeSystem]:
+    """A container that has been started."""
+    with ComputeSystem.create("c1", container()) as system:
+        system.start()
+        yield system

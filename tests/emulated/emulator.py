@@ -1,0 +1,148 @@
+"""A private emulator for a test: its own directory, journal and control socket; nothing may be left behind."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+START_TIMEOUT = 60.0
+
+
+def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
+    """Poll until the condition holds; its value. Fails naming `what` when it does not come true in time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
+        time.sleep(0.005)
+
+
+class Emulator:
+    """A running service. `env` is what programs need to talk to it."""
+
+    def __init__(self, *arguments: str) -> None:
+        # Unix socket paths are short, so the directory is, too.
+        self.directory = Path(tempfile.mkdtemp(prefix="hcs-", dir="/tmp"))
+        self.journal_path = self.directory / "journal.jsonl"
+        self.env = os.environ | {"HCS_EMULATOR_DIR": str(self.directory)}
+        self.env.pop("HCS_EMULATOR_JOURNAL", None)
+        self.log = open(self.directory / "service.log", "w+")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.directory),
+             "--journal", str(self.journal_path), *arguments],
+            stdout=self.log, stderr=subprocess.STDOUT, env=self.env, start_new_session=True,
+            preexec_fn=_end_with_parent,
+        )  # fmt: skip
+        eventually(self._up, "the emulator's sockets", START_TIMEOUT)
+
+    def _up(self) -> bool:
+        assert self.process.poll() is None, "the emulator ended: " + self.output()
+        return (self.directory / "control.sock").exists() and (self.directory / "hcs.sock").exists()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def output(self) -> str:
+        return (self.directory / "service.log").read_text()
+
+    def control(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """One command on the control socket; fails unless the service says ok."""
+        answer = self.ask(command, **arguments)
+        assert answer["ok"], answer
+        return answer
+
+    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self.directory / "control.sock"))
+            connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+            answer: dict[str, Any] = json.loads(connection.makefile().readline())
+            return answer
+
+    def journal(self, call: str | None = None, event: str | None = None) -> list[dict[str, Any]]:
+        """The journal so far, or only the lines of one call or one event."""
+        text = self.journal_path.read_text() if self.journal_path.exists() else ""
+        complete = text[: text.rfind("\n") + 1]  # the last line may be half written
+        entries = [json.loads(line) for line in complete.splitlines()]
+        if call is not None:
+            entries = [entry for entry in entries if entry.get("call") == call]
+        if event is not None:
+            entries = [entry for entry in entries if entry.get("event") == event]
+        return entries
+
+    def fault(self, call: str, **fault: Any) -> None:
+        self.control("fault-add", call=call, **fault)
+
+    def descendants(self) -> list[int]:
+        """Every process that the service carries."""
+        children: dict[int, list[int]] = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    stat = Path(f"/proc/{entry}/stat").read_text()
+                except OSError:
+                    continue
+                children.setdefault(int(stat.rpartition(")")[2].split()[1]), []).append(int(entry))
+        found: list[int] = []
+        waiting = [self.pid]
+        while waiting:
+            for child in children.get(waiting.pop(), ()):
+                found.append(child)
+                waiting.append(child)
+        return found
+
+    def mounts(self) -> list[str]:
+        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        return [point for point in points if point.startswith(str(self.directory) + "/")]
+
+    def stop(self) -> None:
+        """Stop the service as a user would, and insist that nothing survives it."""
+        carried = self.descendants()
+        if self.process.poll() is None:
+            self.control("stop")
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise AssertionError("the emulator did not stop: " + self.output()) from None
+        output = self.output()
+        self.log.close()
+        try:
+            eventually(lambda: not [pid for pid in carried if _alive(pid)], f"the end of all processes of {carried}")
+            assert not self.mounts(), f"mounts left behind: {self.mounts()}"
+            assert "Traceback" not in output, output
+        finally:
+            for pid in carried:
+                if _alive(pid):
+                    os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+_libc = ctypes.CDLL(None)
+
+
+def _end_with_parent() -> None:
+    """A test run that is killed takes its emulators along (PR_SET_PDEATHSIG)."""
+    _libc.prctl(1, signal.SIGTERM)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,242 @@
+"""What the native launcher reads, against what Python reads: wherever the launcher does not call it unusual, and leave
+it to Python, both must understand the same. Under sanitizers, with whatever comes to hypothesis's mind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from runhcs.launcher.build import FLAGS, HERE
+from shim.__main__ import parse
+from shim.api.runhcs_options import Options
+from shim.api.wellknown import Any
+from shim.commands import CommandError, Flags, bootstrap
+from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, grouping
+from shim.lean_json import loads
+from shim.platform import endpoint
+
+RUNHCS = "containerd.runhcs.v1.Options"
+READERS = ("command.c", "files.c", "options.c", "sha256.c", "spec.c")
+ASKED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+class Probe:
+    def __init__(self, program: Path, sockets: str) -> None:
+        environment = {**os.environ, "RUNHCS_SOCKET_DIR": sockets}
+        self._process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._lock = threading.Lock()
+
+    def ask(self, kind: bytes, id: str, data: bytes) -> str:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        frame = kind + b"".join(len(text).to_bytes(4, "big") + text for text in (id.encode(), data))
+        with self._lock:
+            self._process.stdin.write(frame)
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        assert answer, f"the probe died of {frame!r}"
+        return answer.decode().removesuffix("\n")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        assert self._process.wait(30) == 0
+        self._process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
+    program = tmp_path_factory.mktemp("probe") / "probe"
+    sources = [Path(__file__).with_name("launcher_probe.c"), *(HERE / name for name in READERS)]
+    sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = [flag for flag in FLAGS if flag != "-s"]
+    subprocess.run(["cc", *flags, *sanitize, f"-I{HERE}", *map(str, sources), "-o", program], check=True, timeout=120)
+    probe = Probe(program, "/run/containerd/s")
+    yield probe
+    probe.close()
+
+
+# The spec's annotations.
+
+
+def python_role(text: bytes, id: str) -> str:
+    try:
+        spec = loads(text)
+    except ValueError:
+        return "refused"
+    annotations = spec.get("annotations") if isinstance(spec, dict) else spec
+    if annotations is None and isinstance(spec, dict):
+        annotations = {}
+    if not isinstance(annotations, dict):
+        return "refused"
+    try:
+        sandbox, is_sandbox = grouping(annotations, id)
+    except CommandError:
+        return "refused"
+    if is_sandbox:
+        return f"sandbox {sandbox}"
+    return "alone " if sandbox == id else f"member {sandbox}"
+
+
+NAMES = st.sampled_from([CONTAINER_TYPE, SANDBOX_ID, "annotations", "é", 'a"b', "\\", ""]) | st.text(max_size=5)
+TEXTS = st.sampled_from(["sandbox", "container", "pod", "c1", ".", "..", "a/b", "ä"]) | st.text(max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
+)
+ANNOTATIONS = st.dictionaries(NAMES, TEXTS | VALUES, max_size=4)
+OTHERS = st.dictionaries(NAMES, VALUES, max_size=3)
+SPECS = st.builds(lambda rest, own: {**rest, "annotations": own}, OTHERS, ANNOTATIONS)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "role"),
+    [
+        ({}, "alone "),
+        ({"other": 'a \\ "value" \x7f \u20ac \U0001f600'}, "alone "),
+        ({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "c1"}, "sandbox c1"),
+        ({CONTAINER_TYPE: "container", SANDBOX_ID: "pod"}, "member pod"),
+    ],
+)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_ordinary_specs_are_read(probe: Probe, annotations: dict[str, str], role: str, escaped: bool) -> None:
+    spec = {
+        "ociVersion": "1.1.0", "process": {"args": ["cmd", "/c", "echo é <&>"], "env": [], "rlimits": None},
+        "annotations": annotations, "windows": {"resources": {"cpu": {"maximum": 10000, "shares": 1.5e3, "x": -0.0}}},
+    }  # fmt: skip
+    for indent in (None, 2):
+        text = json.dumps(spec, ensure_ascii=escaped, indent=indent).encode() + b"\n"
+        assert probe.ask(b"r", "c1", text) == role == python_role(text, "c1")
+    assert probe.ask(b"r", "c1", b"{}") == "alone "
+
+
+@ASKED
+@given(spec=SPECS | VALUES, escaped=st.booleans(), data=st.data())
+def test_specs_mean_the_same_to_both(probe: Probe, spec: object, escaped: bool, data: st.DataObject) -> None:
+    text = json.dumps(spec, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
+    if data.draw(st.booleans()):  # something is wrong with it
+        at = data.draw(st.integers(0, len(text)))
+        text = text[:at] + data.draw(st.binary(max_size=3)) + text[at + data.draw(st.integers(0, 3)) :]
+    answer = probe.ask(b"r", "c1", text)
+    assert answer in ("unusual ", python_role(text, "c1"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b" ", b"[]", b"null", b"{} x", b"\xef\xbb\xbf{}", b'{"a":NaN}', b'{"a":01}', b'{"a":+1}', b'{"a":1.}',
+        b'{"a":.5}', b'{"a":1e}', b'{"a":"\n"}', b'{"a":"\\x"}', b'{"a":"\\u12g4"}', b'{"a":"\xff"}',
+        b'{"a":"\xed\xa0\x80"}', b'{"a":"\xc0\x80"}',
+        b'{"a":"\xf4\x90\x80\x80"}', b'{"a":1,}', b'{"a"}', b'{,}', b"[" * 200 + b"]" * 200,
+        b'{"a":' + b"1" * 5000 + b"}", b'{"a":tru}', b'{"a":"', b'{"a":"\\', b'{"annotations":null}',
+        b'{"annotations":{},"annotations":{}}', b'{"annot\\u0061tions":{}}', b'{"annotations":[]}', b"{'a':1}",
+        json.dumps({"annotations": {SANDBOX_ID: "pod"}}).encode(),
+        json.dumps({"annotations": {CONTAINER_TYPE: "container", SANDBOX_ID: "c1"}}).encode(),
+        json.dumps({"annotations": {CONTAINER_TYPE: "sandbox", SANDBOX_ID: "pod"}}).encode(),
+        json.dumps({"annotations": {CONTAINER_TYPE: "other", SANDBOX_ID: "pod"}}).encode(),
+        json.dumps({"annotations": {CONTAINER_TYPE: "container", SANDBOX_ID: "p" * 64}}).encode(),
+    ],
+)  # fmt: skip
+def test_whatever_is_odd_is_left_to_python(probe: Probe, text: bytes) -> None:
+    assert probe.ask(b"r", "c1", text) == "unusual "
+
+
+# Options on stdin.
+
+
+def python_takes(data: bytes) -> bool:
+    flags = Flags()
+    flags.id, flags.namespace = "c1", "ns"
+    try:
+        boot = bootstrap.read(data, flags)
+    except CommandError:
+        return False
+    return not boot.socket_dir
+
+
+OPTIONS = st.builds(
+    Options, debug=st.booleans(), debug_type=st.sampled_from([0, 0, 1, 2, 3]), sandbox_image=TEXTS,
+    sandbox_isolation=st.integers(0, 2), vm_processor_count=st.integers(-3, 9),
+    log_level=st.sampled_from(["", "debug", "x"]),
+    default_container_annotations=st.dictionaries(TEXTS, TEXTS, max_size=2), scrub_logs=st.none() | st.booleans(),
+)  # fmt: skip
+
+
+@ASKED
+@given(options=OPTIONS, kind=st.sampled_from([RUNHCS, RUNHCS, "containerd.runc.v1.Options", ""]), data=st.data())
+def test_options_that_are_usual_are_taken_by_python(
+    probe: Probe, options: Options, kind: str, data: st.DataObject
+) -> None:
+    packed = Any(type_url=kind, value=options.encode()).encode()
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(packed)))
+        packed = packed[:at] + data.draw(st.binary(max_size=3)) + packed[at + data.draw(st.integers(0, 3)) :]
+    if probe.ask(b"o", "c1", packed) == "usual":
+        assert python_takes(packed)
+
+
+def test_ordinary_options_are_usual(probe: Probe) -> None:
+    every = Options(
+        debug=True, debug_type=2, registry_root="r", sandbox_image="i", sandbox_platform="windows/amd64",
+        sandbox_isolation=1, boot_files_root_path="C:\\boot", vm_processor_count=2,
+        vm_memory_size_in_mb=1024, GPUVHDPath="g",
+        scale_cpu_limits_to_sandbox=True, default_container_scratch_size_in_gb=20, default_vm_scratch_size_in_gb=20,
+        share_scratch=True, NCProxyAddr="n", log_level="warn", io_retry_timeout_in_sec=1,
+        default_container_annotations={"a": "b"}, no_inherit_host_timezone=True, scrub_logs=False,
+    )  # fmt: skip
+    for options in (every, Options()):
+        packed = Any(type_url=RUNHCS, value=options.encode()).encode()
+        assert probe.ask(b"o", "c1", packed) == "usual" and python_takes(packed)
+        assert probe.ask(b"o", RUNHCS, packed) == "unusual"
+
+
+# The address.
+
+
+@ASKED
+@given(parts=st.lists(st.sampled_from(["a", "run", ".", "..", "", "c.sock", "ä", "x y"]), min_size=1, max_size=5))
+def test_the_socket_is_where_python_has_it(probe: Probe, parts: list[str]) -> None:
+    for address in ("/".join(parts), "/" + "/".join(parts), "/" * 60 + "long" * 40):
+        answer = probe.ask(b"p", "c1", address.encode())
+        path = endpoint.path_of(endpoint.address_for(address, "ns", "c1", "/run/containerd/s"))
+        assert answer in ("unusual", path)
+    answer = probe.ask(b"p", "c1", b"/run/" + b"x" * 300)
+    assert answer == endpoint.path_of(endpoint.address_for("/run/" + "x" * 300, "ns", "c1", "/run/containerd/s"))
+
+
+# The command line.
+
+WORDS = st.sampled_from(
+    ["-namespace", "--namespace", "-id", "-id=c1", "--id=c1", "-address", "-address=/a", "-publish-binary",
+     "-publish-binary=/p", "-namespace=ns", "-bundle=/b", "-bundle", "start", "delete", "serve", "-debug", "--debug",
+     "-debug=true", "-v", "-", "--", "", "value", "a/b", "..", "-x", "-socket", "-is-sandbox"]
+)  # fmt: skip
+USUAL = ["-namespace", "ns", "-address", "/a", "-publish-binary", "/p", "-id", "c1"]
+
+
+@ASKED
+@given(words=st.lists(WORDS, max_size=6) | st.permutations([*USUAL[0::2], "start"]), whole=st.booleans())
+def test_command_lines_mean_the_same_to_both(probe: Probe, words: list[str], whole: bool) -> None:
+    words = [*USUAL, *words] if whole else words
+    answer = probe.ask(b"c", "", b"".join(word.encode() + b"\0" for word in words))
+    if answer == "unusual":
+        return
+    action, flags = parse(words)
+    flags.require("namespace", "address", "publish-binary", "id")
+    texts = (action, flags.namespace, flags.address, flags.publish_binary, flags.id, flags.bundle)
+    assert answer == " ".join(texts)
+    assert action in ("start", "delete")
+
+
+def test_containerds_command_lines_are_usual(probe: Probe) -> None:
+    for more in (["start"], ["-debug", "start"], ["-bundle", "/b", "delete"], ["-bundle=/b", "--debug", "delete"]):
+        words = [*USUAL, *more]
+        answer = probe.ask(b"c", "", b"".join(word.encode() + b"\0" for word in words))
+        assert answer.startswith(f"{more[-1]} ns /a /p c1")

@@ -1,0 +1,79 @@
+"""What Microsoft's shim sent and answered, case by case, against what this one does.
+
+Every difference is in `tests/parity/expected.py` with its reason, and every reason is a heading of docs/parity.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulated.emulator import Emulator, eventually
+from tests.emulated.shims import Shims
+from tests.parity import cases, differences
+from tests.parity.expected import EXPECTED
+from tests.parity.replay import Replay
+from tests.parity.world import World
+
+GROUPS = cases.groups()
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
+RECORDED_BUILD = "18362"
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_case(name: str, start_emulator: Callable[..., Emulator]) -> None:
+    group = GROUPS[name]
+    emulator = start_emulator("--build", RECORDED_BUILD)
+    shims = Shims(emulator.env)
+    shims.env["TZ"] = "UTC"
+    try:
+        world = World(emulator, shims.directory, group)
+        replay = Replay(emulator, shims, world)
+        whole = len(emulator.journal())
+        for case in group:
+            begin = len(emulator.journal())
+            answers = replay.run(case)
+            # Some recordings begin with the pod and not with the case.
+            start = whole if case.attaches and _is_whole(case) else begin
+            eventually(lambda: _is_quiet(emulator), "the end of all calls")
+            _check(case, differences.of(case, answers, emulator.journal()[start:], world))
+        replay.close()
+    finally:
+        shims.close()
+
+
+def _is_whole(case: cases.Case) -> bool:
+    return any(entry.get("call") == "HcsCreateComputeSystem" for entry in case.calls)
+
+
+def _is_quiet(emulator: Emulator) -> bool:
+    """The journal is written when a call has ended."""
+    before = emulator.journal_path.stat().st_size
+    emulator.control("status")
+    return emulator.journal_path.stat().st_size == before
+
+
+def _check(case: cases.Case, found: list[str]) -> None:
+    unlisted = [line for line in found if not any(entry.allows(line) for entry in EXPECTED)]
+    assert not unlisted, f"{case.name} differs from its recording:\n" + "\n".join(unlisted)
+    recording = differences.outline(case)
+    gone = [
+        entry for entry in EXPECTED
+        if entry.is_required(recording) and not any(entry.allows(line) for line in found)
+    ]  # fmt: skip
+    assert not gone, f"{case.name} no longer differs as listed: {gone}; found {found}"
+
+
+def test_every_reason_is_written_down() -> None:
+    headings = set(re.findall(r"^#+ (.+)$", PAGE.read_text(), re.MULTILINE))
+    assert {entry.reason for entry in EXPECTED} <= headings
+
+
+def test_every_recording_is_replayed() -> None:
+    replayed: list[Any] = [case.name for group in GROUPS.values() for case in group]
+    assert sorted(replayed) == sorted(set(replayed))
+    assert {path.stem for path in cases.CASES.glob("*.json")} <= set(replayed)

@@ -1,0 +1,155 @@
+"""Answers of the task API in the words of the recording: JSON with proto3's names, empty members left out.
+
+What differs from run to run (pids, times, where pipes are) is put down as a word that says only that it is there.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import Any
+
+from shim.api.runhcs_options import ProcessDetails
+from shim.api.runhcs_stats import Statistics
+from shim.api.types import ProcessInfo, Status
+from shim.api.wellknown import Any as PackedAny
+from shim.api.wellknown import Timestamp
+from shim.api.wire import Message
+from shim.ttrpc.status import ClosedError, StatusError
+
+CODES = (
+    "OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists",
+    "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented",
+    "Internal", "Unavailable", "DataLoss", "Unauthenticated",
+)  # fmt: skip
+STATUSES = {value: name for name, value in vars(Status).items() if isinstance(value, int)}
+ZERO_TIME = -62135596800
+_RPC_ERROR = re.compile(r"rpc error: code = (\w+) desc = (.*)", re.DOTALL)
+_IO = re.compile(r'stdout=("(?:[^"\\]|\\.)*") stderr=("(?:[^"\\]|\\.)*")')
+_PIDS = ("pid", "shimPid", "taskPid", "processId")
+
+
+def failure(error: StatusError | ClosedError) -> dict[str, Any]:
+    if isinstance(error, ClosedError):
+        return {"error": "ttrpc: closed"}
+    return {"code": CODES[error.code], "text": error.message}
+
+
+def plain(message: Message) -> dict[str, Any]:
+    """A message as the recording would show it, settled."""
+    settled = _settle(_members(message))
+    assert isinstance(settled, dict)
+    return settled
+
+
+def _members(message: Message) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if isinstance(value, Timestamp):
+            value = "0001-01-01T00:00:00Z" if value.seconds == ZERO_TIME else "a time"
+        elif isinstance(value, Message):
+            value = _members(value)
+        elif name == "status":
+            value = STATUSES[value]
+        if value or value == {}:
+            members[_camel(name)] = value
+    return members
+
+
+def _all_members(message: Message) -> dict[str, Any]:
+    """Those that are zero, too: what a figure happens to be depends on the moment."""
+    members: dict[str, Any] = {}
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if isinstance(value, Message) and not isinstance(value, Timestamp):
+            value = _all_members(value)
+        if value is not None:
+            members[_camel(name)] = value
+    return members
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def process_list(processes: list[ProcessInfo]) -> list[dict[str, Any]]:
+    shown = []
+    for process in processes:
+        entry: dict[str, Any] = {"pid": "a pid", "type": None}
+        if process.info is not None and process.info.type_url.endswith(ProcessDetails.FULL_NAME):
+            entry["type"] = ProcessDetails.FULL_NAME
+            entry["details"] = _names(_all_members(ProcessDetails.decode(process.info.value)))
+        shown.append(entry)
+    return shown
+
+
+def statistics(stats: PackedAny) -> dict[str, Any]:
+    shown: dict[str, Any] = {"type": stats.type_url}
+    if stats.type_url == Statistics.FULL_NAME:
+        shown["figures"] = _names(_all_members(Statistics.decode(stats.value)))
+    return shown
+
+
+def _names(value: Any) -> Any:
+    """Which figures there are, not how large they are: the recording's were made up."""
+    if isinstance(value, dict):
+        return {name: _names(item) for name, item in value.items()}
+    return "a figure"
+
+
+def recorded(result: dict[str, Any]) -> dict[str, Any]:
+    """One result of a recording, settled in the same way."""
+    operation = result["op"]
+    if "error" in result:
+        match = _RPC_ERROR.fullmatch(result["error"])
+        if match is None:
+            return {"op": operation, "error": result["error"]}
+        return {"op": operation, "code": match[1], "text": match[2]}
+    text = result.get("result", "")
+    return {"op": operation, "answer": _recorded_answer(operation, text)}
+
+
+def _recorded_answer(operation: str, text: str) -> Any:
+    if operation == "start":
+        return "an address"
+    if operation == "dial":
+        return None
+    if operation == "bundle":
+        return re.findall(r"(?:^| )([\w.]+)=", text)
+    if operation == "after-failed-create":
+        return text.partition(" after ")[0] or "released"
+    if operation.startswith("io("):
+        match = _IO.fullmatch(text)
+        assert match, text
+        out, err = (ast.literal_eval(quoted).replace("\r\n", "\n") for quoted in match.groups())
+        return {"stdout": out, "stderr": err}
+    if operation == "events":
+        return [event.split()[1] for event in text.split(" | ") if event]
+    if operation == "delete-cmd":
+        return _settle(json.loads(text[len("stdout=") : text.index("} ") + 1]))
+    if operation == "Pids":
+        return [
+            {"pid": "a pid", "type": kind, "details": _names(json.loads(details))}
+            for kind, details in re.findall(r"\d+ ([\w.]+) (\{[^{}]*\})", text)
+        ]
+    if operation == "Stats":
+        kind, _, figures = text.partition(" ")
+        return {"type": kind, "figures": _names(json.loads(figures))}
+    return _settle(json.loads(text) if text else {})
+
+
+def _settle(value: Any, member: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _settle(item, name) for name, item in value.items()}
+    if member in _PIDS:
+        return "a pid"
+    if member == "exitedAt":
+        return value if value.startswith("0001-") else "a time"
+    if member in ("stdin", "stdout", "stderr"):
+        return re.split(r"[\\/]", value)[-1]
+    if member == "bundle":
+        return re.split(r"[\\/]", value)[-1]
+    return value

@@ -1,0 +1,201 @@
+"""Calls to HCS and messages to the guest, of a recording and of the emulator's journal, in one form.
+
+A call is its name, what it is about (a system, a process, a path), and its document or arguments. Recorded and replayed
+calls are brought to the same words: made-up ids, pids and volumes become words, paths become those of the recording.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+GUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+# GUIDs that mean something; all others are made as they are needed.
+KNOWN = re.compile(r"(0{8}|894cc2d6|df6d0690|172dad59|dcc079ae|acef5661)-.*|.*-facb-11e6-bd58-64006a7986d3")
+MAC = re.compile(r"\b[0-9A-F]{2}(-[0-9A-F]{2}){5}\b")
+# The volume that drive C: of the recording is on; and any other volume: a mounted layer.
+DRIVE_VOLUME = "\\\\?\\Volume{00000000-0000-0000-0000-000000000043}\\"
+VOLUME = re.compile(r"\\\\\?\\Volume\{[^}]*\}\\?")
+# Functions without effect, of which nobody cares how often they are asked; closing a handle of HCN was not recorded.
+SILENT = frozenset(
+    ("NameToGuid", "RtlGetVersion", "hvsock", "HcnCloseNamespace", "HcnCloseEndpoint", "HcnCloseNetwork")
+)
+# What the service, the machine's clock or the network made up, and the shim only hands on.
+MADE_UP = frozenset(("ContainerCredentialGuard", "TimeZoneInformation", "ServiceConfig", "NamespaceId"))
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    about: str
+    document: Any
+
+    @property
+    def key(self) -> str:
+        """What it must agree in to be the same step."""
+        what = ""
+        if isinstance(self.document, dict):
+            request = self.document.get("Request") or self.document
+            what = " ".join(str(request.get(name, "")) for name in ("RequestType", "ResourcePath", "ResourceType"))
+            if self.name.endswith("Properties"):
+                what = ",".join(self.document.get("PropertyTypes") or [])
+        return f"{self.name} {self.about} {GUID.sub('<guid>', what)}".strip()
+
+
+# A recording.
+
+
+def capabilities(calls: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """What the guest of a recording said that it can do."""
+    for entry in calls:
+        offered = (entry.get("doc") or {}).get("Capabilities") if "guest" in entry else None
+        if offered:
+            return frozenset(offered.get("GuestDefinedCapabilities") or {})
+    return frozenset()
+
+
+def recorded(calls: Iterable[dict[str, Any]]) -> tuple[list[Call], list[Call]]:
+    """Those to HCS and those to the guest."""
+    hcs, guest = [], []
+    for entry in calls:
+        if "guest" in entry:
+            kind, _, name = entry["guest"].partition(" ")
+            if kind == "request":
+                guest.append(_guest(name, entry["doc"]))
+        elif (call := _recorded_call(entry)) is not None:
+            hcs.append(call)
+    return hcs, guest
+
+
+def _recorded_call(entry: dict[str, Any]) -> Call | None:
+    name, args = entry["call"], entry.get("args") or ""
+    if name in SILENT:
+        return None
+    if name == "->":
+        document = entry["doc"]
+        return Call("event", _target(entry.get("id", "")), "ProcessExited" if "ProcessId" in document else "Exited")
+    if name.startswith("Hcs") and "doc" not in entry and "result" in entry and "id" not in entry:
+        return None  # how an operation ended that was submitted before
+    if name == "HcsCreateProcess" and "doc" not in entry:
+        return None  # the same
+    about = _target(entry.get("id", ""))
+    if name == "HcsOpenProcess":
+        return Call(name, about, None)
+    if "doc" in entry:
+        return Call(name, about, settle(entry["doc"]))
+    if name.startswith("Hcs"):
+        return Call(name, about, None)
+    return Call(name, "", settle(args))
+
+
+# The emulator's journal.
+
+
+def replayed(journal: Iterable[dict[str, Any]], translate: Callable[[Any], Any]) -> tuple[list[Call], list[Call]]:
+    hcs: list[Call] = []
+    guest: list[Call] = []
+    for entry in sorted(journal, key=lambda entry: int(entry["seq"])):  # as they came, not as they ended
+        if "event" in entry:
+            if entry["event"] in ("SystemExited", "ProcessExited") and entry.get("client_pid"):
+                kind = "ProcessExited" if entry["event"] == "ProcessExited" else "Exited"
+                hcs.append(Call("event", _target(str(entry["target"]).partition("/")[0]), kind))
+            continue
+        name, arguments = entry["call"], translate(entry["arguments"])
+        if name in SILENT:
+            continue
+        if name.startswith("guest:"):
+            guest.append(_guest(name.removeprefix("guest:"), arguments))
+        else:
+            call = _replayed_call(name, arguments)
+            if not (name == "GetLayerMountPath" and call in hcs[-1:]):  # asked twice, for the length and for the text
+                hcs.append(call)
+    return hcs, guest
+
+
+def _replayed_call(name: str, arguments: dict[str, Any]) -> Call:
+    system = arguments.get("computeSystem") or arguments.get("id") or ""
+    if name in ("HcsCreateComputeSystem", "HcsModifyComputeSystem"):
+        return Call(name, system, settle(arguments["configuration"]))
+    if name == "HcsGetComputeSystemProperties":
+        return Call(name, system, arguments["propertyQuery"] or {})
+    if name == "HcsCreateProcess":
+        return Call(name, system, settle(arguments["processParameters"]))
+    if name in ("HcsModifyProcess", "HcsSignalProcess"):
+        return Call(name, "<pid>", arguments.get("settings") or arguments.get("options"))
+    if "process" in arguments:
+        return Call(name, "<pid>", None)
+    if name in ("HcsGetServiceProperties", "HcsModifyServiceSettings"):
+        return Call(name, "", settle(arguments.get("propertyQuery") or arguments.get("settings")))
+    if name.startswith("Hcs"):
+        return Call(name, system, None)
+    if name.startswith("Hcn"):
+        document = arguments.get("query") or arguments.get("settings")
+        if document is not None:
+            return Call(name, "", settle(document))
+        return Call(name, "", settle(str(arguments.get("id", ""))))
+    return Call(name, "", settle(_layer_arguments(name, arguments)))
+
+
+def _layer_arguments(name: str, arguments: dict[str, Any]) -> str:
+    """As the recording shows them."""
+    if name == "GrantVmAccess":
+        return f"vm={arguments['vmId']} {arguments['filePath']}"
+    text = str(arguments.get("id", ""))
+    layers = arguments.get("layers") or []
+    for layer, path in zip(layers[::2], layers[1::2], strict=True):
+        text += f" [{layer} {path}]"
+    return text
+
+
+# Both.
+
+
+def _guest(name: str, document: dict[str, Any]) -> Call:
+    members = {
+        key: value for key, value in document.items() if key not in ("ActivityId", "otsc", "ocsc", "ContainerId")
+    }
+    return Call(f"guest:{name}", str(document.get("ContainerId", "")), settle(_unfold(members)))
+
+
+def _unfold(value: Any) -> Any:
+    """JSON in a string, in whichever form it was written down, as what it holds."""
+    if isinstance(value, dict):
+        if set(value) == {"(json in string)"}:
+            return _unfold(value["(json in string)"])
+        return {key: _unfold(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unfold(item) for item in value]
+    if isinstance(value, str) and value[:1] == "{":
+        try:
+            return _unfold(json.loads(value))
+        except ValueError:
+            return value
+    return value
+
+
+def settle(value: Any, member: str = "") -> Any:
+    if member in MADE_UP:
+        return f"<{member}>"
+    if isinstance(value, dict):
+        return {_member(settle(key)): settle(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [settle(item, member) for item in value]
+    if member == "ProcessId":
+        return "<pid>"
+    if not isinstance(value, str):
+        return value
+    text = value.replace(DRIVE_VOLUME, "C:\\")
+    text = VOLUME.sub("<volume>", text)
+    return GUID.sub(lambda match: match[0] if KNOWN.fullmatch(match[0].lower()) else "<guid>", MAC.sub("<mac>", text))
+
+
+def _member(name: str) -> str:
+    """HCN's own spelling of this one differs from one to the next, and is handed on as it is."""
+    return "ID" if name == "Id" else name
+
+
+def _target(id: str) -> str:
+    return "<pid>" if id.isdigit() else id

@@ -1,0 +1,89 @@
+"""Compare what was recorded with what was replayed: a list of differences, each one line that stays the same from run
+to run, so that it can be listed with its reason."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import Any
+
+from tests.parity.calls import Call
+
+
+def answers(recorded: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[str]:
+    differences = []
+    for index, theirs in enumerate(recorded):
+        if index >= len(ours):
+            differences.append(f"{theirs['op']}: not answered")
+            continue
+        differences += [f"{theirs['op']}: {line}" for line in _answer(theirs, ours[index])]
+    return differences + [f"{extra['op']}: not in the recording" for extra in ours[len(recorded) :]]
+
+
+def _answer(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    if theirs["op"] != ours["op"]:
+        return [f"is {ours['op']} here"]
+    if theirs["op"] == "Shutdown":  # whether the answer or the end of the connection is first is a race
+        return []
+    if "code" in theirs or "code" in ours:
+        if theirs.get("code") != ours.get("code"):
+            return [f"code {_code(theirs)}, here {_code(ours)}"]
+        if not _meaning(ours["text"]).startswith(_meaning(theirs["text"])):
+            return [f"text {theirs['text']!r}, here {ours['text']!r}"]
+        return []
+    if "error" in theirs or "error" in ours:
+        return [] if theirs.get("error") == ours.get("error") else [f"{theirs.get('error')}, here {ours.get('error')}"]
+    differences = document(theirs["answer"], ours["answer"])
+    if theirs["op"] in ("Pids", "Stats"):  # a figure that is zero is not in a recording
+        differences = [line for line in differences if not line.endswith("not in theirs")]
+    return differences
+
+
+def _meaning(text: str) -> str:
+    """What ours has to begin with: without Windows' words for its codes, which are Wine's, and without the class's."""
+    text = text.partition("\n")[0].partition("winapi error")[0].replace("\\\\", "\\")
+    for kind in ("not found", "failed precondition", "already exists", "invalid argument", "not implemented"):
+        text = text.removesuffix(kind).removesuffix(": ")
+    for inner in (": CreateFile ", ": {", ": &{"):  # what Go prints of a structure is nobody's business
+        text = text.partition(inner)[0]
+    return text
+
+
+def _code(answer: dict[str, Any]) -> str:
+    return str(answer.get("code") or "OK")
+
+
+def calls(recorded: list[Call], ours: list[Call]) -> list[str]:
+    """Steps that are missing, that are more, and documents that differ."""
+    differences = []
+    matcher = difflib.SequenceMatcher(None, [call.key for call in recorded], [call.key for call in ours], False)
+    for operation, first, last, our_first, our_last in matcher.get_opcodes():
+        if operation == "equal":
+            for theirs, our in zip(recorded[first:last], ours[our_first:our_last], strict=True):
+                differences += [f"{theirs.key}: {line}" for line in document(theirs.document, our.document)]
+            continue
+        differences += [f"- {call.key}" for call in recorded[first:last]]
+        differences += [f"+ {call.key}" for call in ours[our_first:our_last]]
+    return differences
+
+
+def document(theirs: Any, ours: Any, path: str = "") -> list[str]:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        differences = []
+        for name in sorted({*theirs, *ours}):
+            where = f"{path}.{name}".strip(".")
+            if name not in ours:
+                differences.append(f"{where} is missing")
+            elif name not in theirs:
+                differences.append(f"{where} is {_show(ours[name])}, not in theirs")
+            else:
+                differences += document(theirs[name], ours[name], where)
+        return differences
+    if isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        return [line for index, pair in enumerate(zip(theirs, ours, strict=True))
+                for line in document(*pair, f"{path}[{index}]")]  # fmt: skip
+    return [] if theirs == ours else [f"{path or 'it'} is {_show(theirs)}, here {_show(ours)}"]
+
+
+def _show(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

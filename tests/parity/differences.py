@@ -1,0 +1,52 @@
+"""All differences of one replayed case, and an outline of its recording, as lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.parity import answers, calls, compare
+from tests.parity.cases import Case
+from tests.parity.world import World
+
+LOG_FORWARDING = "LogForwardingSupported"
+
+
+def of(case: Case, given: list[dict[str, Any]], journal: list[dict[str, Any]], world: World) -> list[str]:
+    """`given` are our answers, `journal` what the emulator saw meanwhile."""
+    recorded = [answers.recorded(result) for result in case.run["results"]]
+    lines = [f"answer {line}" for line in compare.answers(recorded, given)]
+    if case.calls:
+        their_hcs, their_guest = calls.recorded(case.calls)
+        our_hcs, our_guest = calls.replayed(journal, world.recorded)
+        if LOG_FORWARDING not in calls.capabilities(case.calls):
+            # Its guest could not, so nobody asked it to.
+            our_guest = [call for call in our_guest if not _forwards_logs(call)]
+        lines += [f"hcs {line}" for line in compare.calls(their_hcs, our_hcs)]
+        lines += [f"guest {line}" for line in compare.calls(their_guest, our_guest)]
+    return [_settle(case, line) for line in lines]
+
+
+def outline(case: Case) -> list[str]:
+    """What a recording has: operations with their codes, calls by their names."""
+    lines = [f"case {case.name}"]
+    for result in case.run["results"]:
+        one = answers.recorded(result)
+        lines.append(f"answer {one['op']} {one.get('code') or one.get('error') or 'OK'}")
+    hcs, guest = calls.recorded(case.calls)
+    lines += [f"hcs {call.key}" for call in hcs] + [f"guest {call.key}" for call in guest]
+    lines.append(f"hcs calls {len(hcs)}")
+    return [_settle(case, line) for line in lines]
+
+
+def _settle(case: Case, line: str) -> str:
+    words = [_word(case.id, word) for word in line.split(" ")]
+    return " ".join(words)
+
+
+def _word(own: str, word: str) -> str:
+    bare = word.rstrip(":")
+    return word.replace(own, "<id>") if bare in (own, f"{own}@vm") else word
+
+
+def _forwards_logs(call: calls.Call) -> bool:
+    return isinstance(call.document, dict) and call.document.get("PropertyType") == "LogForwardService"

@@ -1,0 +1,105 @@
+"""The differences from the recordings that are meant, each with its reason: a heading of docs/parity.md.
+
+A difference is a line of `tests.parity.differences`, in which `<id>` is the case's task. It is allowed wherever it
+comes up, and it is required where the recording has all of `when`: an entry that no longer holds makes the test fail.
+`when` is empty for what may or may not be seen, such as which of two threads was faster.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Expected:
+    reason: str
+    difference: str
+    when: tuple[str, ...] = ()
+
+    def allows(self, line: str) -> bool:
+        return re.fullmatch(self.difference, line) is not None
+
+    def is_required(self, recording: list[str]) -> bool:
+        """`recording` has the lines of `tests.parity.differences.outline`."""
+        return bool(self.when) and all(any(re.fullmatch(one, line) for line in recording) for one in self.when)
+
+
+SECOND_HANDLE = "A kill goes through a second handle without callbacks"
+LAST_FIGURES = "Figures are taken once more at the end"
+EARLIER = "A wrong spec is refused before anything is made"
+LINUX = "What Linux clients can read"
+RACES = "Who is faster"
+DELETE = "`delete` frees what the ledger lists and tells the true exit status"
+POD = "Deleting a sandbox ends its containers"
+
+EXPECTED = (
+    Expected(
+        "Connect tells the pid of the task",
+        r"answer Connect: taskPid is missing",
+        (r"answer start OK", r"answer Connect OK"),
+    ),
+    Expected(
+        "No question after create",
+        r"hcs - HcsGetComputeSystemProperties <id>(@vm)?",
+        (r"hcs HcsGetComputeSystemProperties <id>(@vm)?", r"hcs HcsCreateComputeSystem .*"),
+    ),
+    Expected(
+        LAST_FIGURES,
+        r"hcs \+ HcsGetComputeSystemProperties <id> Statistics",
+        (r"answer Wait\(\) OK", r"hcs HcsSetProcessCallback <pid>"),
+    ),
+    Expected(LAST_FIGURES, r"hcs \+ HcsGetComputeSystemProperties <id>@vm Statistics,Memory"),
+    Expected(LAST_FIGURES, r"guest [+-] guest:GetProperties .*"),
+    Expected(LAST_FIGURES, r"guest guest:GetProperties .*: Query.PropertyTypes\[0\] is .*"),
+    Expected(LAST_FIGURES, r"answer (Pids|Stats): code Unknown, here OK", (r"answer Pids Unknown",)),
+    Expected(
+        "Streams are closed when Create fails",
+        r"answer after-failed-create: it is .*, here \"released\"",
+        (r"answer after-failed-create OK",),
+    ),
+    Expected(
+        EARLIER,
+        r"hcs - (CreateSandbox|Activate|Prepare|Unprepare|Deactivate)Layer",
+        (r"answer Create Unknown", r"hcs CreateSandboxLayer", r"hcs calls 6"),
+    ),
+    Expected(EARLIER, r"hcs - GetLayerMountPath"),
+    Expected(
+        LINUX,
+        r"answer Pids: \[\d+\]\.(details is missing|type is .*)",
+        (r"answer Pids OK", r"hcs HcsGetComputeSystemProperties <id> ProcessList"),
+    ),
+    Expected(LINUX, r"answer Stats: (figures is missing|type is .*)"),
+    Expected("Memory of a VM under Wine", r"answer Stats: code Unknown, here OK"),
+    Expected("HCS is asked whether it can pause", r"hcs \+ HcsPauseComputeSystem <id>", (r"answer Pause .*",)),
+    Expected(SECOND_HANDLE, r"hcs - HcsSetProcessCallback <pid>", (r"hcs HcsOpenProcess .*",)),
+    Expected(SECOND_HANDLE, r"hcs - HcsSetComputeSystemCallback <id>", (r"hcs HcsOpenProcess .*",)),
+    Expected(SECOND_HANDLE, r"hcs [+-] HcsClose(Process|ComputeSystem) (<pid>|<id>)"),
+    Expected(POD, r"answer events: .*"),
+    Expected(POD, r"hcs \+ \S+ podc2( .*)?", (r"hcs HcsTerminateProcess .*", r"answer Connect OK", r"case pod-.*")),
+    Expected(POD, r"hcs \+ (HcsTerminateProcess <pid>|UnprepareLayer|DeactivateLayer)"),
+    Expected(DELETE, r"answer delete-cmd: .*", (r"answer delete-cmd OK",)),
+    Expected(DELETE, r"hcs - HcsOpenComputeSystem <id>", (r"answer delete-cmd OK",)),
+    Expected("An exit that was missed is asked for", r"hcs \+ HcsGetProcessProperties <pid>"),
+    Expected(
+        "The guest is told which kind of resource goes",
+        r"guest [+-] guest:ModifySettings \S+ Remove( {2}Network)?",
+        (r"guest guest:ModifySettings \S+ Remove",),
+    ),
+    Expected(
+        "An error names the container, not the command line",
+        r"answer Start: text .hcs::System::CreateProcess: .*",
+    ),
+    Expected(
+        "New limits of a VM are an `Update`",
+        r"hcs [+-] HcsModifyComputeSystem <id>@vm (Update)? VirtualMachine/ComputeTopology/Memory/SizeInMB",
+        (r"hcs HcsModifyComputeSystem <id>@vm {2}VirtualMachine/ComputeTopology/Memory/SizeInMB",),
+    ),
+    Expected("What HCN says is handed on", r"guest .*Settings.HostComputeNamespace is .*, not in theirs"),
+    Expected(RACES, r"answer State: (exitStatus is missing|exitedAt is .*|status is \"RUNNING\", here \"STOPPED\")"),
+    Expected(RACES, r"answer Kill\(.*\): code NotFound, here OK"),
+    Expected(RACES, r"answer io\(\): stdout is .*"),
+    Expected(RACES, r"answer (Stats|Pids): (code (OK|Unknown), here NotFound|it is .*)"),
+    Expected(RACES, r"hcs \+ (HcsOpenComputeSystem|HcsOpenProcess) <id>"),
+    Expected(RACES, r"hcs [+-] event <id>(@vm)?"),
+)

@@ -1,0 +1,139 @@
+"""Record cases of our own: Microsoft's shim, unmodified, under Wine on the emulator.
+
+`python -m tests.parity.record [NAME …]` runs what `wishes.py` lists and writes `cases/own-NAME.json`, in the form of
+the recordings that there are. It needs what the tests under Wine need.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.parity import calls
+from tests.parity.cases import CASES
+from tests.parity.wishes import WISHES
+from tests.wine.conftest import ROOT, Machine, go_programs, tied_to_us
+
+BUILD = "18362"
+PROGRAM = "containerd-shim-runhcs-v1.exe"
+
+
+class Studio(Machine):
+    """The machine of the tests under Wine, with a journal, and with the files that cases take for granted."""
+
+    @property
+    def journal(self) -> Path:
+        return self.directory / "journal.jsonl"
+
+    def start_service(self) -> None:
+        self.emulator.mkdir(mode=0o700)
+        command = tied_to_us([sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.emulator)])
+        command += ["--wine-prefix", str(self.prefix), "--wine-run", r"C:\windows\system32\wine-run.exe"]
+        command += ["--build", BUILD, "--journal", str(self.journal)]
+        with open(self.directory / "service.log", "wb") as log:
+            self._service = subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=log, stdout=log)
+        end = time.monotonic() + 60
+        while not (self.emulator / "loopback").exists():
+            assert self._service.poll() is None and time.monotonic() < end, (self.directory / "service.log").read_text()
+            time.sleep(0.05)
+
+    def furnish(self) -> None:
+        (self.drive / "rival").mkdir()
+        shutil.copy(go_programs("hcsshim") / PROGRAM, self.drive / "rival")
+        for path in ("layers/1/Files", "layers/2/Files", "layers/1/UtilityVM/Files", "hostdir", "bundles", "snapshots"):
+            (self.drive / path).mkdir(parents=True)
+        (self.drive / "layers/1/UtilityVM/SystemTemplate.vhdx").write_bytes(b"template")
+        for name in ("file.txt", "other.txt"):
+            (self.drive / "hostdir" / name).write_text("file\n")
+
+    def record(self, name: str, wish: dict[str, Any]) -> dict[str, Any]:
+        wish = {"id": name, "rootfs": _rootfs(name), **wish}
+        begin = self._lines()
+        question, answer = (self.drive / "bundles" / f"{name}.{kind}" for kind in ("wish", "answers"))
+        question.write_text(json.dumps(wish))
+        driver = "Z:" + str(ROOT / "tests/parity/record_driver.py").replace("/", "\\")
+        program = rf"C:\rival\{PROGRAM}"
+        done = self.run(
+            r"C:\python\python.exe", driver, program, *(rf"C:\bundles\{path.name}" for path in (question, answer))
+        )
+        assert answer.exists(), done.stdout.decode(errors="replace")
+        lines = [json.loads(line) for line in self.journal.read_text().splitlines()[begin:]]
+        run = {key: wish.get(key) for key in ("options", "rootfs", "steps", "execs", "updates") if wish.get(key)}
+        run |= {"results": json.loads(answer.read_text()), "scenario": name, "fail": ""}
+        return {"spec": wish["spec"], "run": run, "calls": _written(*calls.replayed(lines, self._recorded))}
+
+    def _lines(self) -> int:
+        return len(self.journal.read_text().splitlines()) if self.journal.exists() else 0
+
+    def _recorded(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {self._recorded(key): self._recorded(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._recorded(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        return re.sub(
+            re.escape(str(self.drive)) + r"(/[^\s\"\]]*)?",
+            lambda match: "C:" + (match[1] or "/").replace("/", "\\"),
+            value,
+        )
+
+
+def _rootfs(name: str) -> list[dict[str, Any]]:
+    parents = 'parentLayerPaths=["C:\\\\layers\\\\2","C:\\\\layers\\\\1"]'
+    return [{"type": "windows-layer", "source": f"C:\\snapshots\\{name}", "options": ["rw", parents]}]
+
+
+def _written(hcs: list[calls.Call], guest: list[calls.Call]) -> list[dict[str, Any]]:
+    """Calls in the form of the recordings that there are."""
+    entries: list[dict[str, Any]] = []
+    for call in hcs:
+        entry: dict[str, Any] = {"dll": "hcs", "call": call.name}
+        if call.name == "event":
+            entry |= {
+                "call": "->",
+                "id": call.about,
+                "doc": {"ProcessId": 0} if call.document == "ProcessExited" else {},
+            }
+        elif isinstance(call.document, str):
+            entry["args"] = call.document
+        else:
+            entry["id"] = call.about
+            if call.document is not None:
+                entry["doc"] = call.document
+        entries.append(entry)
+    if guest:
+        offered = {"Capabilities": {"GuestDefinedCapabilities": {"LogForwardingSupported": True}}}
+        entries.append({"guest": "reply NegotiateProtocol", "id": 0, "doc": offered})
+    for call in guest:
+        document = {"ContainerId": call.about, **call.document}
+        entries.append({"guest": f"request {call.name.removeprefix('guest:')}", "id": 0, "doc": document})
+    return entries
+
+
+def main(names: list[str]) -> None:
+    directory = Path(tempfile.mkdtemp(prefix="record-"))
+    studio = Studio(directory)
+    try:
+        studio.set_up()
+        studio.furnish()
+        for name, wish in WISHES.items():
+            if names and name not in names:
+                continue
+            recorded = studio.record(f"own-{name}", wish)
+            (CASES / f"own-{name}.json").write_text(json.dumps(recorded, indent=1) + "\n")
+            print(name, flush=True)
+    finally:
+        studio.tear_down()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

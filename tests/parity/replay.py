@@ -1,0 +1,287 @@
+"""Replay a recorded case through the shim, as the driver of the recording did: the same spec, requests and order."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shim.api import task as api
+from shim.api.types import Mount
+from shim.ttrpc.status import ClosedError, StatusError
+from tests.emulated.emulator import Emulator, eventually
+from tests.emulated.shims import Shim, Shims
+from tests.parity.answers import failure, plain, process_list, statistics
+from tests.parity.cases import Case
+from tests.parity.requests import UPDATE_TYPES, options
+from tests.parity.world import World
+
+# What the driver sent where the steps do not say it.
+EXEC = {
+    "args": ["C:\\tool.exe", "exit", "7"],
+    "cwd": "C:\\",
+    "env": ["A=b"],
+    "user": {"username": "ContainerUser"},
+}
+UPDATE = {"memory": {"limit": 256 << 20}, "cpu": {"maximum": 5000}}
+INPUT = b"line one\nline two\n"
+SIZE = (120, 40)
+PATIENCE = 60.0
+
+Answer = dict[str, Any]
+
+
+class Stream:
+    """A FIFO that the driver reads to its end, or writes to."""
+
+    def __init__(self, path: Path, written: bool = False) -> None:
+        os.mkfifo(path)
+        self.path = path
+        self.data = b""
+        self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK) if written else -1
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        if not written:
+            self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            with open(self.path, "rb") as file:
+                self.data = file.read()
+        except FileNotFoundError:
+            pass  # nobody ever opened it, and the test is over
+
+    def write(self, data: bytes) -> None:
+        os.write(self._descriptor, data)
+
+    def text(self) -> str:
+        if self._thread.is_alive():
+            # Nobody may ever have opened it for writing.
+            descriptor = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
+            os.close(descriptor)
+            self._thread.join(PATIENCE)
+        return self.data.decode().replace("\r\n", "\n")
+
+    def is_held(self) -> bool:
+        """Whether the shim still has it open."""
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Replay:
+    """One group of cases, on one emulator. `answers` has a list per case, in the recording's own words."""
+
+    def __init__(self, emulator: Emulator, shims: Shims, world: World) -> None:
+        self.emulator = emulator
+        self.shims = shims
+        self.world = world
+        self._shims: dict[str, Shim] = {}
+        self._streams: dict[str, Stream] = {}
+        self._events_seen = 0
+
+    def run(self, case: Case) -> list[Answer]:
+        return Scenario(self, case).run()
+
+    def close(self) -> None:
+        for stream in self._streams.values():
+            stream.close()
+
+
+class Scenario:
+    def __init__(self, replay: Replay, case: Case) -> None:
+        self.replay = replay
+        self.shims = replay.shims
+        self.case = case
+        self.id = case.id
+        self.answers: list[Answer] = []
+        self.failed = False
+        self.wanted_events = _count_events(case)
+
+    @property
+    def shim(self) -> Shim:
+        return self.replay._shims[self.id]
+
+    def run(self) -> list[Answer]:
+        self.replay._events_seen = len(self.shims.events.received)
+        if fault := self.case.run.get("fail"):
+            call, _, code = fault.partition("=")
+            self.replay.emulator.fault(call, nth=1, error=int(code, 16))
+        for step in self.case.run["steps"]:
+            name, _, argument = step.partition(":")
+            getattr(self, f"do_{name}")(argument)
+            if self.failed:
+                break
+        return self.answers
+
+    def note(self, operation: str, ask: Callable[[], Any]) -> bool:
+        try:
+            answer = ask()
+        except (StatusError, ClosedError) as error:
+            self.answers.append({"op": operation, **self.replay.world.recorded(failure(error))})
+            return False
+        self.answers.append({"op": operation, "answer": answer})
+        return True
+
+    # The steps, by the driver's names.
+
+    def do_start(self, _: str) -> None:
+        spec = self.replay.world.spec(self.case.spec)
+        bundle = self.shims.bundle(self.id, spec)
+        result = self.shims.command(self.id, "start", bundle)
+        if result.returncode:
+            self.answers.append({"op": "start", "error": f"exit status {result.returncode}"})
+            self.failed = True
+            return
+        assert not result.stderr, result.stderr
+        shim = Shim(self.shims, self.id, bundle, result.stdout.decode())
+        self.shims.shims.append(shim)
+        self.replay._shims[self.id] = shim
+        self.answers.append({"op": "start", "answer": "an address"})
+
+    def do_attach(self, _: str) -> None:
+        self.answers.append({"op": "dial", "answer": None})
+
+    def do_ls(self, _: str) -> None:
+        names = sorted(path.name for path in self.shim.path.iterdir())
+        self.answers.append({"op": "bundle", "answer": [name for name in names if name != "rootfs"]})
+
+    def do_connect(self, _: str) -> None:
+        if not self.case.attaches:
+            self.answers.append({"op": "dial", "answer": None})
+        self.note("Connect", lambda: plain(self.shim.connect()))
+
+    def do_create(self, _: str) -> None:
+        process = self.case.spec.get("process") or {}
+        fields = self._streams(
+            "init", stdin=any(step.startswith("stdin") for step in self.case.run["steps"]),
+            terminal=bool(process.get("terminal")),
+        )  # fmt: skip
+        rootfs = [
+            Mount(type=mount["type"], source=self.replay.world.local(mount["source"]),
+                  options=self.replay.world.local(mount.get("options") or []))
+            for mount in self.case.run.get("rootfs") or []
+        ]  # fmt: skip
+        if self.note(
+            "Create",
+            lambda: plain(self.shim.create(rootfs=rootfs, options=options(self.case.run.get("options")), **fields)),
+        ):
+            return
+        self.answers.append({"op": "after-failed-create", "answer": self._still_held()})
+        self.do_state("")
+        self.do_shutdown("")
+        self.failed = True
+
+    def _still_held(self) -> str:
+        streams = [stream for name, stream in self.replay._streams.items() if name.startswith(f"{self.id}-")]
+        deadline = time.monotonic() + PATIENCE
+        while any(stream.is_held() for stream in streams) and time.monotonic() < deadline:
+            for stream in streams:
+                stream.text()
+            time.sleep(0.01)
+        return "stdio pipes still held by shim" if any(stream.is_held() for stream in streams) else "released"
+
+    def _streams(self, name: str, *, stdin: bool = False, terminal: bool = False) -> dict[str, Any]:
+        fields: dict[str, Any] = {"terminal": terminal}
+        for stream in ("stdin", "stdout", "stderr"):
+            if (stream == "stdin" and not stdin) or (stream == "stderr" and terminal):
+                continue
+            full = f"{self.id}-{name}-{stream}"
+            while full in self.replay._streams:  # an exec that is asked for again
+                full += "-again"
+            opened = Stream(self.shims.directory / f"containerd-{full}", written=stream == "stdin")
+            self.replay._streams[full] = opened
+            fields[stream] = str(opened.path)
+        return fields
+
+    def do_exec(self, exec_id: str) -> None:
+        process = self.case.run.get("execs", {}).get(exec_id, EXEC)
+        fields = self._streams(exec_id, terminal=bool(process.get("terminal")))
+        self.note(f"Exec({exec_id})", lambda: self.shim.exec(exec_id, process, **fields) or {})
+
+    def do_state(self, exec_id: str) -> None:
+        self.note("State", lambda: plain(self.shim.state(exec_id)))
+
+    def do_run(self, exec_id: str) -> None:
+        self.note("Start", lambda: plain(api.StartResponse(pid=self.shim.start(exec_id))))
+
+    def do_wait(self, exec_id: str) -> None:
+        self.note(f"Wait({exec_id})", lambda: plain(self.shim.wait(exec_id, timeout=PATIENCE)))
+
+    def do_delete(self, exec_id: str) -> None:
+        self.note(f"Delete({exec_id})", lambda: plain(self.shim.delete(exec_id)))
+
+    def do_kill(self, argument: str) -> None:
+        exec_id, signal, *everybody = argument.split(",")
+        self.note(
+            f'Kill("{exec_id}",{signal})', lambda: self.shim.kill(int(signal), exec_id, all=bool(everybody)) or {}
+        )
+
+    def do_pids(self, _: str) -> None:
+        self.note("Pids", lambda: process_list(self.shim.pids()))
+
+    def do_stats(self, _: str) -> None:
+        self.note("Stats", lambda: statistics(self.shim.stats()))
+
+    def do_update(self, which: str) -> None:
+        update = (self.case.run.get("updates") or [{"resources": UPDATE}])[int(which or 0)]
+        resources, kind = update["resources"], UPDATE_TYPES[update.get("type", "WindowsResources")]
+        self.note("Update", lambda: self.shim.update(resources, kind) or {})
+
+    def do_pause(self, _: str) -> None:
+        self.note("Pause", lambda: self.shim.pause() or {})
+
+    def do_resume(self, _: str) -> None:
+        self.note("Resume", lambda: self.shim.resume() or {})
+
+    def do_checkpoint(self, _: str) -> None:
+        self.note("Checkpoint", lambda: self.shim.checkpoint() or {})
+
+    def do_resize(self, exec_id: str) -> None:
+        self.note("ResizePty", lambda: self.shim.resize(*SIZE, exec_id) or {})
+
+    def do_stdin(self, exec_id: str) -> None:
+        self.replay._streams[f"{self.id}-{exec_id or 'init'}-stdin"].write(INPUT)
+
+    def do_closeio(self, exec_id: str) -> None:
+        self.note("CloseIO", lambda: self.shim.close_io(exec_id) or {})
+
+    def do_sleep(self, milliseconds: str) -> None:
+        """The driver gave things time here; nothing below depends on it."""
+
+    def do_shutdown(self, _: str) -> None:
+        self.note("Shutdown", lambda: self.shim.shutdown() or {})
+
+    def do_io(self, exec_id: str) -> None:
+        streams = self.replay._streams
+        read = {
+            name: streams[f"{self.id}-{exec_id or 'init'}-{name}"].text()
+            if f"{self.id}-{exec_id or 'init'}-{name}" in streams
+            else ""
+            for name in ("stdout", "stderr")
+        }
+        self.answers.append({"op": f"io({exec_id})", "answer": read})
+
+    def do_events(self, _: str) -> None:
+        received = self.shims.events.received
+        seen = self.replay._events_seen
+        try:
+            eventually(lambda: len(received) - seen >= self.wanted_events, "the events", 10)
+        except AssertionError:
+            pass  # the comparison will say which are missing
+        self.answers.append({"op": "events", "answer": [topic for topic, _ in received[seen:]]})
+
+    def do_deletecmd(self, _: str) -> None:
+        self.note("delete-cmd", lambda: plain(self.shim.delete_command()))
+
+
+def _count_events(case: Case) -> int:
+    for result in case.run["results"]:
+        if result["op"] == "events":
+            return len(result.get("result", "").split(" | ")) if result.get("result") else 0
+    return 0

@@ -1,0 +1,28 @@
+"""Requests in the words of the recordings, as messages."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from shim.api.runhcs_options import Options
+from shim.api.wellknown import Any as PackedAny
+
+UPDATE_TYPES = {
+    "WindowsResources": "types.containerd.io/opencontainers/runtime-spec/1/WindowsResources",
+    "ContainerMount": "github.com/Microsoft/hcsshim/pkg/ctrdtaskapi/ContainerMount",
+}
+
+
+def options(given: dict[str, Any] | None) -> PackedAny | None:
+    """Runtime options by their JSON names."""
+    if given is None:
+        return None
+    values = {re.sub(r"(?<=[a-z])([A-Z])", r"_\1", name).lower(): value for name, value in given.items()}
+    for enumeration in ("sandbox_isolation", "debug_type"):
+        if enumeration in values:
+            kind = Options.SandboxIsolation if enumeration == "sandbox_isolation" else Options.DebugType
+            values[enumeration] = getattr(kind, values[enumeration])
+    names = {name.lower(): name for name in Options.__slots__}
+    message = Options(**{names[name]: value for name, value in values.items()})
+    return PackedAny(type_url=Options.FULL_NAME, value=message.encode())

@@ -1,0 +1,106 @@
+"""The world of the recordings: files, pipes and networks that the cases take for granted, below one directory.
+
+`C:\\layers\\2` is `<directory>/c/layers/2` here, and so on; specs and mounts are translated on their way in
+(`World.local`, `World.spec`), what comes out is translated back (`World.recorded`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.emulated.emulator import Emulator
+from tests.emulated.image import make_image
+from tests.parity.cases import Case
+
+TOOL = Path(__file__).parent / "tool.c"
+REPOSITORY = Path(__file__).resolve().parents[2]
+DRIVE = re.compile(r"[Cc]:\\([^\"'\]]*)")
+# The network of the recording: one namespace with one endpoint, made before the first case.
+NETWORK = """
+import sys
+from shim.hcs_bindings import network
+
+version = network.SCHEMA_VERSION
+made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": version})
+for id in sys.argv[1:]:
+    settings = {
+        "Name": "ep", "HostComputeNetwork": made["ID"], "MacAddress": "00-15-5D-00-00-01", "Dns": {},
+        "IpConfigurations": [{"IpAddress": "10.0.0.2", "PrefixLength": 24}],
+        "Routes": [{"NextHop": "10.0.0.1", "DestinationPrefix": "0.0.0.0/0"}], "SchemaVersion": version,
+    }
+    endpoint = network.create_endpoint(made["ID"], settings)
+    network.create_namespace({"Type": "HostDefault", "SchemaVersion": version}, id)
+    network.add_namespace_endpoint(id, endpoint["ID"])
+"""
+
+
+class World:
+    """The files, pipes and networks that the cases take for granted."""
+
+    def __init__(self, emulator: Emulator, directory: Path, cases: list[Case]) -> None:
+        self.root = directory / "c"
+        namespaces = {(case.spec.get("windows") or {}).get("network", {}).get("networkNamespace") for case in cases}
+        if namespaces := namespaces - {None, ""}:
+            subprocess.run([sys.executable, "-c", NETWORK, *namespaces], env=emulator.env, cwd=REPOSITORY, check=True)
+        (emulator.directory / "pipe").mkdir(exist_ok=True)
+        os.mkfifo(emulator.directory / "pipe" / "docker_engine")
+        base, top = self.root / "layers" / "1", self.root / "layers" / "2"
+        make_image(base / "Files")
+        for name in ("windows", "Windows/System32"):
+            (base / "Files" / name).mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", "-static", "-O1", "-o", base / "Files" / "tool.exe", TOOL], check=True)
+        (top / "Files").mkdir(parents=True)
+        (base / "UtilityVM" / "Files").mkdir(parents=True)
+        (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
+        (self.root / "hostdir").mkdir()
+        for name in ("file.txt", "other.txt"):
+            (self.root / "hostdir" / name).write_text("file\n")
+
+    def local(self, value: Any) -> Any:
+        """Paths of the host's drive C:, in any document, as they are called here."""
+        if isinstance(value, dict):
+            return {key: self.local(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.local(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        if value.startswith("parentLayerPaths="):
+            key, _, paths = value.partition("=")
+            return f"{key}={json.dumps(self.local(json.loads(paths)))}"
+        match = DRIVE.fullmatch(value)
+        return str(self.root / match[1].replace("\\", "/")) if match else value
+
+    def spec(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Only what names the host's files: the sources of mounts, layer folders, the VM's directories."""
+        spec = json.loads(json.dumps(spec))
+        for mount in spec.get("mounts") or []:
+            mount["source"] = self.local(mount.get("source", ""))
+        windows = spec.get("windows") or {}
+        if windows.get("layerFolders"):
+            windows["layerFolders"] = self.local(windows["layerFolders"])
+        annotations = spec.get("annotations") or {}
+        for name in ("bootfilesrootpath", "dump-directory-path", "kerneldrivers"):
+            key = f"io.microsoft.virtualmachine.{name}"
+            if key in annotations:
+                annotations[key] = self.local(annotations[key])
+        return spec  # type: ignore[no-any-return]
+
+    def recorded(self, value: Any) -> Any:
+        """The way back."""
+        if isinstance(value, dict):
+            return {self.recorded(key): self.recorded(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.recorded(item) for item in value]
+        if not isinstance(value, str) or str(self.root) not in value:
+            return value
+        return re.sub(
+            re.escape(str(self.root)) + r"(/[^\s\"\]]*)?",
+            lambda match: "C:" + (match[1] or "/").replace("/", "\\"),
+            value,
+        )

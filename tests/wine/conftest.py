@@ -1,0 +1,168 @@
+"""A Windows machine of the session's own: a Wine prefix with the distribution unpacked, HCS's DLLs, the emulator."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hcs_emulator.native import build_windows
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+if TYPE_CHECKING:
+    from tests.wine.node import Node
+
+import dist_windows  # noqa: E402
+from wine_prefix import Prefix, tied_to_us  # noqa: E402
+
+PATIENCE = 110
+# Setting a machine up counts as part of the first test that needs it.
+TEST_TIME = 400
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(TEST_TIME))
+
+
+class Machine:
+    """The prefix, and how programs run in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.wine = Prefix(directory / "prefix")
+        self.prefix = self.wine.directory
+        self.drive = self.wine.drive
+        self.emulator = directory / "hcs"
+        self.environment = self.wine.environment
+        self.environment["HCS_EMULATOR_DIR"] = str(self.emulator)
+        self._service: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+
+    def set_up(self) -> None:
+        self.wine.make()
+        self.unpack(self.drive / "node")
+        python = self.drive / "python"
+        python.mkdir()
+        for name, data in dist_windows.python_files().items():
+            (python / name).write_bytes(data)
+        wheel = dist_windows.cffi_backend()
+        (python / wheel[0]).write_bytes(wheel[1])
+        for built in build_windows.build(self.directory / "native"):
+            shutil.copy(built, self.drive / "windows" / "system32")
+        for name in ("cat", "logger", "tick"):
+            compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-municode" if name == "logger" else "-mconsole"]
+            target = self.drive / "windows" / "system32" / f"{name}.exe"
+            subprocess.run([*compiler, str(ROOT / "tests" / "wine" / f"{name}.c"), "-o", str(target)], check=True)
+        corrections = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(ROOT / "tests" / "wine" / "corrections.c")]
+        libraries = ["-ladvapi32", "-lntdll", "-lws2_32"]
+        for name, options in (("bcryptprimitives", libraries), ("bindfltapi", ["-DBIND_FILTER"])):
+            target = self.drive / "windows" / "system32" / f"{name}.dll"
+            subprocess.run([*corrections, "-o", str(target), *options], check=True)
+        self.wine.start()
+        self.start_service()
+
+    def unpack(self, directory: Path) -> None:
+        with zipfile.ZipFile(distribution()) as archive:
+            archive.extractall(directory)
+
+    def start_service(self) -> None:
+        self.emulator.mkdir(mode=0o700)
+        command = tied_to_us([sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.emulator)])
+        command += ["--wine-prefix", str(self.prefix), "--wine-run", r"C:\windows\system32\wine-run.exe"]
+        with open(self.directory / "service.log", "wb") as log:
+            self._service = subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=log, stdout=log)
+        end = time.monotonic() + 30
+        while not (self.emulator / "loopback").exists():
+            assert self._service.poll() is None and time.monotonic() < end, (self.directory / "service.log").read_text()
+            time.sleep(0.05)
+
+    def run(self, *command: str, input: bytes = b"", timeout: float = PATIENCE) -> subprocess.CompletedProcess[bytes]:
+        """A Windows program, to its end; both outputs together in stdout."""
+        return self.wine.run(*command, input=input, timeout=timeout)
+
+    def drive_shim(
+        self, scenario: str, program: str = r"C:\node\containerd-shim-runhcs-v1.exe", script: str = "driver.py"
+    ) -> Any:
+        """Run a scenario of driver.py, or another script of its kind, against the unpacked shim, or another."""
+        directory = self.drive / "work" / f"{scenario}-{next(self._numbers)}"
+        directory.mkdir(parents=True)
+        driver = "Z:" + str(ROOT / "tests" / "wine" / script).replace("/", "\\")
+        done = self.run(r"C:\python\python.exe", driver, program, rf"C:\work\{directory.name}", scenario)
+        logs = "".join(path.read_text(errors="replace") for path in directory.glob("*/panic.log"))
+        service = (self.directory / "service.log").read_text()
+        assert done.returncode == 0, f"{done.stdout.decode(errors='replace')}\n{logs}\n{service}"
+        return json.loads(done.stdout)
+
+    def tear_down(self) -> None:
+        if self._service is not None:
+            self._service.terminate()
+            try:
+                self._service.wait(30)
+            except subprocess.TimeoutExpired:
+                self._service.kill()
+        self.wine.end()
+
+
+def distribution() -> Path:
+    """The zip as users get it. `make test-wine` has built it; whoever runs pytest alone gets one of what is there."""
+    output = dist_windows.output()
+    output.parent.mkdir(exist_ok=True)
+    with open(output.parent / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not output.exists():
+            dist_windows.main()
+    return output
+
+
+def go_programs(version: str) -> Path:
+    """Where containerd.exe and ctr.exe of a version are; they are built from the published modules if need be."""
+    command = [ROOT / "scripts" / "go-programs.sh", version]
+    done = subprocess.run(command, env={**os.environ, "GOOS": "windows"}, check=True, stdout=subprocess.PIPE, text=True)
+    return Path(done.stdout.split()[1])
+
+
+@pytest.fixture(scope="session")
+def machine() -> Iterator[Machine]:
+    directory = Path(tempfile.mkdtemp(prefix="wine-"))
+    machine = Machine(directory)
+    try:
+        machine.set_up()
+        yield machine
+    finally:
+        machine.tear_down()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def nodes(machine: Machine) -> Iterator[dict[str, Node]]:
+    """The containerds of this worker's machine, by version, each started when it is needed first."""
+    nodes: dict[str, Node] = {}
+    yield nodes
+    for node in nodes.values():
+        node.stop()
+
+
+@pytest.fixture(params=["v2.3.4", "v1.7.34"])
+def node(request: pytest.FixtureRequest, machine: Machine, nodes: dict[str, Node]) -> Node:
+    from tests.wine.node import Node
+
+    if request.param not in nodes:
+        nodes[request.param] = Node(machine, request.param)
+    return nodes[request.param]

@@ -1,0 +1,233 @@
+/* bcryptprimitives.dll: what Windows programs need that Wine 8 lacks. Only tests use it; Windows has a DLL of that name of its own.
+
+   Every Go program loads this DLL first, for ProcessPrng, and so does the emulator's computecore.dll. That is the moment to correct things in
+   Wine's DLLs, whose functions are looked up later: the entry in the table of exports is made to lead here, and from here to the original.
+
+   - go-winio's listeners keep a first instance that no client may connect to, by asking for no right to read or write. Wine puts the
+     first client there, where nobody answers. So it is used up at once.
+   - FileDispositionInformationEx is answered with "not implemented", which Go does not take for "not supported": RemoveAll fails.
+   - There are no Hyper-V sockets. They become TCP sockets of the loopback interface, and the port is written where the emulator's guest
+     looks for it: to the file <HCS_EMULATOR_DIR>/hvsock/<VM>/<service>.
+   - The driver that leads a container's Hyper-V sockets to its VM is not there: opening it opens NUL, and what it is told is accepted.
+
+   Built with BIND_FILTER it is bindfltapi.dll, without which containerd cannot remove a bundle: no path is bound to another here. */
+#define WIN32_LEAN_AND_MEAN
+#include <winsock2.h>
+#include <windows.h>
+#include <winternl.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define NOT_IMPLEMENTED ((NTSTATUS)0xC0000002)
+#define INVALID_INFO_CLASS ((NTSTATUS)0xC0000003)
+#define DISPOSITION_EX 64
+#define AF_HYPERV 34
+#define UPDATE_ADDRESS_INFO 0x21C004
+
+#ifdef BIND_FILTER
+
+__declspec(dllexport) HRESULT WINAPI BfSetupFilter(HANDLE job, ULONG flags, const WCHAR *root, const WCHAR *target, const WCHAR **except,
+                                                   ULONG count) {
+    (void)job, (void)flags, (void)root, (void)target, (void)except, (void)count;
+    return E_NOTIMPL;
+}
+
+__declspec(dllexport) HRESULT WINAPI BfRemoveMapping(HANDLE job, const WCHAR *root) {
+    (void)job, (void)root;
+    return S_OK;
+}
+
+__declspec(dllexport) HRESULT WINAPI BfGetMappings(ULONG flags, HANDLE job, const WCHAR *root, void *user, ULONG *size, void *mappings) {
+    (void)flags, (void)job, (void)root, (void)user;
+    memset(mappings, 0, *size); /* a header that counts none */
+    return S_OK;
+}
+
+#else
+
+BOOLEAN NTAPI SystemFunction036(void *buffer, ULONG length); /* advapi32's RtlGenRandom */
+
+__declspec(dllexport) BOOL WINAPI ProcessPrng(BYTE *data, SIZE_T size) {
+    while (size > 0) {
+        ULONG part = size > 0x10000000 ? 0x10000000 : (ULONG)size;
+        if (!SystemFunction036(data, part))
+            return FALSE;
+        data += part;
+        size -= part;
+    }
+    return TRUE;
+}
+
+typedef NTSTATUS(NTAPI *CreatePipeFile)(HANDLE *handle, ULONG access, OBJECT_ATTRIBUTES *attributes, IO_STATUS_BLOCK *status, ULONG sharing,
+                                        ULONG disposition, ULONG options, ULONG type, ULONG read_mode, ULONG completion, ULONG instances,
+                                        ULONG inbound, ULONG outbound, LARGE_INTEGER *timeout);
+typedef NTSTATUS(NTAPI *SetInformation)(HANDLE handle, IO_STATUS_BLOCK *status, void *data, ULONG size, ULONG kind);
+
+static CreatePipeFile create_pipe_file;
+static SetInformation set_information;
+
+static NTSTATUS NTAPI corrected_create(HANDLE *handle, ULONG access, OBJECT_ATTRIBUTES *attributes, IO_STATUS_BLOCK *status, ULONG sharing,
+                                       ULONG disposition, ULONG options, ULONG type, ULONG read_mode, ULONG completion, ULONG instances,
+                                       ULONG inbound, ULONG outbound, LARGE_INTEGER *timeout) {
+    attributes->Attributes |= OBJ_CASE_INSENSITIVE; /* go-winio 0.5 leaves it out, and Wine knows the folder as \??\PIPE only */
+    NTSTATUS result = create_pipe_file(handle, access, attributes, status, sharing, disposition, options, type, read_mode, completion,
+                                       instances, inbound, outbound, timeout);
+    if (result >= 0 && (access & (GENERIC_READ | GENERIC_WRITE | FILE_READ_DATA | FILE_WRITE_DATA)) == 0) {
+        HANDLE client;
+        IO_STATUS_BLOCK ignored;
+        if (NtOpenFile(&client, SYNCHRONIZE | FILE_READ_ATTRIBUTES, attributes, &ignored, FILE_SHARE_READ | FILE_SHARE_WRITE, 0) >= 0)
+            NtClose(client);
+    }
+    return result;
+}
+
+static NTSTATUS NTAPI corrected_set(HANDLE handle, IO_STATUS_BLOCK *status, void *data, ULONG size, ULONG kind) {
+    NTSTATUS result = set_information(handle, status, data, size, kind);
+    return kind == DISPOSITION_EX && result == NOT_IMPLEMENTED ? INVALID_INFO_CLASS : result;
+}
+
+/* -- Hyper-V sockets */
+
+struct hyperv_address {
+    USHORT family, reserved;
+    GUID vm, service;
+};
+
+typedef SOCKET(WSAAPI *MakeSocket)(int family, int type, int protocol);
+typedef SOCKET(WSAAPI *MakeSocketWith)(int family, int type, int protocol, WSAPROTOCOL_INFOW *info, GROUP group, DWORD flags);
+typedef int(WSAAPI *Bind)(SOCKET socket, const struct sockaddr *address, int size);
+
+static MakeSocket make_socket;
+static MakeSocketWith make_socket_with;
+static Bind bind_socket;
+
+static SOCKET at_once(SOCKET made) {
+    BOOL yes = TRUE;
+    setsockopt(made, IPPROTO_TCP, TCP_NODELAY, (const char *)&yes, sizeof yes);
+    return made;
+}
+
+static SOCKET WSAAPI corrected_socket(int family, int type, int protocol) {
+    return family == AF_HYPERV ? at_once(make_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)) : make_socket(family, type, protocol);
+}
+
+static SOCKET WSAAPI corrected_socket_with(int family, int type, int protocol, WSAPROTOCOL_INFOW *info, GROUP group, DWORD flags) {
+    if (family == AF_HYPERV)
+        return at_once(make_socket_with(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, flags));
+    return make_socket_with(family, type, protocol, info, group, flags);
+}
+
+static int write_guid(char *text, const GUID *guid) {
+    return sprintf(text, "%08lx-%04x-%04x-%02x%02x-%02x%02x%02x%02x%02x%02x", guid->Data1, guid->Data2, guid->Data3, guid->Data4[0],
+                   guid->Data4[1], guid->Data4[2], guid->Data4[3], guid->Data4[4], guid->Data4[5], guid->Data4[6], guid->Data4[7]);
+}
+
+/* Tell the emulator's guest the port; renamed to its place, so that nobody reads half of it. FALSE: there is no such VM. */
+static BOOL publish(const struct hyperv_address *address, unsigned port) {
+    char directory[MAX_PATH] = "/run/hcs-emulator", path[MAX_PATH + 100], partial[MAX_PATH + 120];
+    GetEnvironmentVariableA("HCS_EMULATOR_DIR", directory, sizeof directory);
+    int length = snprintf(path, MAX_PATH, "%s%s/hvsock/", directory[0] == '/' ? "Z:" : "", directory); /* Linux's root is Wine's drive Z: */
+    length += write_guid(path + length, &address->vm);
+    path[length++] = '/';
+    write_guid(path + length, &address->service);
+    snprintf(partial, sizeof partial, "%s.%lu", path, GetCurrentThreadId());
+    FILE *file = fopen(partial, "wb");
+    if (file == NULL)
+        return FALSE;
+    fprintf(file, "%u", port);
+    fclose(file);
+    return MoveFileExA(partial, path, MOVEFILE_REPLACE_EXISTING);
+}
+
+static int WSAAPI corrected_bind(SOCKET socket, const struct sockaddr *address, int size) {
+    if (size != sizeof(struct hyperv_address) || address->sa_family != AF_HYPERV)
+        return bind_socket(socket, address, size);
+    struct sockaddr_in local = {.sin_family = AF_INET};
+    int local_size = sizeof local;
+    local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind_socket(socket, (struct sockaddr *)&local, sizeof local) != 0 || getsockname(socket, (struct sockaddr *)&local, &local_size) != 0)
+        return SOCKET_ERROR;
+    if (publish((const struct hyperv_address *)address, ntohs(local.sin_port)))
+        return 0;
+    WSASetLastError(WSAEADDRNOTAVAIL);
+    return SOCKET_ERROR;
+}
+
+typedef HANDLE(WINAPI *OpenByName)(const WCHAR *name, DWORD access, DWORD sharing, SECURITY_ATTRIBUTES *security, DWORD disposition,
+                                  DWORD flags, HANDLE template);
+typedef BOOL(WINAPI *Control)(HANDLE device, DWORD code, void *in, DWORD in_size, void *out, DWORD out_size, DWORD *returned,
+                              OVERLAPPED *overlapped);
+
+static OpenByName open_file;
+static Control control;
+
+static HANDLE WINAPI corrected_open(const WCHAR *name, DWORD access, DWORD sharing, SECURITY_ATTRIBUTES *security, DWORD disposition,
+                                    DWORD flags, HANDLE template) {
+    static const WCHAR driver[] = L"\\\\.\\HvSocketSystem\\AddressInfo\\";
+    if (name != NULL && wcsncmp(name, driver, sizeof driver / sizeof *driver - 1) == 0)
+        return open_file(L"NUL", access, FILE_SHARE_READ | FILE_SHARE_WRITE, security, OPEN_EXISTING, flags, NULL);
+    return open_file(name, access, sharing, security, disposition, flags, template);
+}
+
+static BOOL WINAPI corrected_control(HANDLE device, DWORD code, void *in, DWORD in_size, void *out, DWORD out_size, DWORD *returned,
+                                     OVERLAPPED *overlapped) {
+    if (code != UPDATE_ADDRESS_INFO)
+        return control(device, code, in, in_size, out, out_size, returned, overlapped);
+    if (returned != NULL)
+        *returned = 0;
+    return TRUE;
+}
+
+/* -- leading exports here */
+
+/* Code above a module, since the table holds distances of 32 bits from its beginning: jumps to `target`. */
+static BYTE *near_jump(BYTE *module, void *target) {
+    BYTE *code = NULL;
+    for (SIZE_T distance = 0x1000000; code == NULL && distance < 0x70000000; distance += 0x10000)
+        code = VirtualAlloc(module + distance, 4096, MEM_RESERVE | MEM_COMMIT, PAGE_EXECUTE_READWRITE);
+    if (code == NULL)
+        return NULL;
+    memcpy(code, "\x48\xB8", 2); /* mov rax, target */
+    memcpy(code + 2, &target, sizeof target);
+    memcpy(code + 10, "\xFF\xE0", 2); /* jmp rax */
+    return code;
+}
+
+/* From now on whoever looks up `name` finds `target`. Returns what was to be found until now. */
+static void *redirect(const WCHAR *library, const char *name, void *target) {
+    BYTE *module = (BYTE *)GetModuleHandleW(library);
+    void *original = (void *)GetProcAddress((HMODULE)module, name);
+    IMAGE_NT_HEADERS *headers = (IMAGE_NT_HEADERS *)(module + ((IMAGE_DOS_HEADER *)module)->e_lfanew);
+    IMAGE_EXPORT_DIRECTORY *exports =
+        (IMAGE_EXPORT_DIRECTORY *)(module + headers->OptionalHeader.DataDirectory[IMAGE_DIRECTORY_ENTRY_EXPORT].VirtualAddress);
+    DWORD *names = (DWORD *)(module + exports->AddressOfNames), *functions = (DWORD *)(module + exports->AddressOfFunctions);
+    WORD *ordinals = (WORD *)(module + exports->AddressOfNameOrdinals);
+    for (DWORD index = 0; index < exports->NumberOfNames; index++)
+        if (strcmp((char *)module + names[index], name) == 0) {
+            DWORD *entry = &functions[ordinals[index]], before;
+            BYTE *jump = near_jump(module, target);
+            if (jump == NULL || !VirtualProtect(entry, sizeof *entry, PAGE_READWRITE, &before))
+                break;
+            *entry = (DWORD)(jump - module);
+            VirtualProtect(entry, sizeof *entry, before, &before);
+            break;
+        }
+    return original;
+}
+
+BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, void *reserved) {
+    (void)self, (void)reserved;
+    if (reason == DLL_PROCESS_ATTACH) {
+        create_pipe_file = (CreatePipeFile)redirect(L"ntdll.dll", "NtCreateNamedPipeFile", (void *)corrected_create);
+        set_information = (SetInformation)redirect(L"ntdll.dll", "NtSetInformationFile", (void *)corrected_set);
+        make_socket = (MakeSocket)redirect(L"ws2_32.dll", "socket", (void *)corrected_socket);
+        make_socket_with = (MakeSocketWith)redirect(L"ws2_32.dll", "WSASocketW", (void *)corrected_socket_with);
+        bind_socket = (Bind)redirect(L"ws2_32.dll", "bind", (void *)corrected_bind);
+        open_file = (OpenByName)redirect(L"kernel32.dll", "CreateFileW", (void *)corrected_open);
+        control = (Control)redirect(L"kernel32.dll", "DeviceIoControl", (void *)corrected_control);
+    }
+    return TRUE;
+}
+
+#endif

@@ -1,0 +1,255 @@
+"""What the tests do inside Wine: run by Python for Windows, since only Windows programs can open named pipes.
+
+`python.exe driver.py EXE DIRECTORY SCENARIO`: EXE is the shim as unpacked from the distribution; the scenario's result
+is printed as one line of JSON. It speaks to the shim with the project's own client.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+
+import _winapi  # noqa: E402
+
+from shim.api.events_ttrpc import ForwardRequest  # noqa: E402
+from shim.platform.windows import endpoint  # noqa: E402
+from shim.platform.windows.pipe import dial  # noqa: E402
+from shim.ttrpc.client import Client  # noqa: E402
+from shim.ttrpc.server import Method, Server  # noqa: E402
+from shim.ttrpc.status import StatusError  # noqa: E402
+from tests.task_client import TaskClient  # noqa: E402
+
+EVENTS = "containerd.services.events.ttrpc.v1.Events"
+PATIENCE = 60.0
+
+
+class Events:
+    """Stands in for containerd's ttrpc endpoint."""
+
+    def __init__(self, name: str) -> None:
+        self.address = rf"\\.\pipe\driver-{name}.ttrpc"
+        self.topics: list[str] = []
+        server = Server({EVENTS: {"Forward": Method.inline(self._forward)}})
+        listener = endpoint.Listener(endpoint.listen(self.address))
+        threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
+
+    def _forward(self, call: Any) -> bytes:
+        envelope = ForwardRequest.decode(call.payload).envelope
+        self.topics.append(envelope.topic if envelope is not None else "")
+        return b""
+
+
+class Pipe:
+    """A client's end of a stream: listened on before Create, as ctr does."""
+
+    def __init__(self, name: str) -> None:
+        self.path = rf"\\.\pipe\{name}"
+        self.data = b""
+        self._listener = endpoint.Listener(endpoint.ListeningPipe(self.path, endpoint.create(self.path, first=True)))
+        self._stream: Any = None
+        self._accepted = threading.Event()
+        self._ended = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        self._stream = self._listener.accept()
+        self._accepted.set()
+        while data := self._stream.recv(65536):
+            self.data += data
+        self._ended.set()
+
+    def write(self, data: bytes) -> None:
+        assert self._accepted.wait(PATIENCE)
+        self._stream.sendall(data)
+
+    def end(self) -> None:
+        assert self._accepted.wait(PATIENCE)
+        self._stream.close()
+        time.sleep(0.05)  # the reading thread leaves the handle
+        self._stream.release()
+
+    def text(self) -> str:
+        assert self._ended.wait(PATIENCE), f"{self.path} has not ended; so far {self.data!r}"
+        return self.data.decode("utf-8", "replace")
+
+
+class Shim:
+    """One container and its shim."""
+
+    def __init__(
+        self, program: str, directory: str, id: str, command: str, events: Events | None = None, **members: Any
+    ) -> None:
+        self.program = program
+        self.id = id
+        self.bundle = os.path.join(directory, id)
+        os.makedirs(self.bundle)
+        self.write_spec(directory, command, members)
+        self.flags = ["-namespace", "wine", "-address", r"\\.\pipe\none", "-publish-binary", "none", "-id", id]
+        self.environment = dict(os.environ)
+        if events is not None:
+            self.environment["TTRPC_ADDRESS"] = events.address
+
+    def write_spec(self, directory: str, command: str, members: dict[str, Any]) -> None:
+        """`members` go into the spec as they are, except that those of `windows` join what is there."""
+        layers = [os.path.join(directory, "base"), os.path.join(directory, f"scratch-{self.id}")]
+        os.makedirs(os.path.join(layers[0], "Files"), exist_ok=True)
+        os.makedirs(os.path.join(layers[1], "sandbox.vhdx.d"))
+        with open(os.path.join(layers[1], "sandbox.vhdx"), "w") as file:
+            file.write('{"Size": 1073741824}')
+        spec = {
+            "ociVersion": "1.1.0",
+            "process": {"cwd": "C:\\", "commandLine": command, "args": [], "user": {}},
+            "root": {"path": ""},
+            **members,
+            "windows": {"layerFolders": layers, **members.get("windows", {})},
+        }
+        with open(os.path.join(self.bundle, "config.json"), "w") as file:
+            json.dump(spec, file)
+
+    def start(self) -> TaskClient:
+        done = subprocess.run(
+            [self.program, *self.flags, "start"], cwd=self.bundle, env=self.environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        self.address = done.stdout.decode()
+        return TaskClient(Client(endpoint.connect(self.address, None)), self.id, self.bundle)
+
+    def delete(self) -> bytes:
+        done = subprocess.run(
+            [self.program, *self.flags, "-bundle", self.bundle, "delete"], stdin=subprocess.DEVNULL,
+            capture_output=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def gone(self) -> bool:
+        """Whether the daemon has ended; it is waited for."""
+        end = time.monotonic() + PATIENCE
+        while endpoint.exists(self.address):
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        return True
+
+
+def life(program: str, directory: str) -> Any:
+    """start, Create, Start, output, exit code, Delete, Shutdown, delete; and the events of it."""
+    events = Events("life")
+    shim = Shim(program, directory, "life", "cmd /c echo hello from windows& exit 70000", events)
+    out, err = Pipe("life-stdout"), Pipe("life-stderr")
+    task = shim.start()
+    created = task.create(stdout=out.path, stderr=err.path).pid
+    pid = task.start()
+    status = task.wait().exit_status
+    text = out.text()
+    deleted = task.delete().exit_status
+    task.shutdown()
+    gone = shim.gone()
+    answer = shim.delete()
+    left = sorted(os.listdir(shim.bundle))
+    return {
+        "address": shim.address, "created": created, "pid": pid, "status": status, "text": text, "deleted": deleted,
+        "gone": gone, "answer": len(answer), "left": left, "events": events.topics, "stderr": err.text(),
+    }  # fmt: skip
+
+
+def stdin(program: str, directory: str) -> Any:
+    """What the client writes reaches the process, and closing the pipe ends its input."""
+    shim = Shim(program, directory, "stdin", "cat")
+    given, out, err = Pipe("stdin-stdin"), Pipe("stdin-stdout"), Pipe("stdin-stderr")
+    task = shim.start()
+    task.create(stdin=given.path, stdout=out.path, stderr=err.path)
+    task.start()
+    for number in range(1000):
+        given.write(b"line %06d of many that go in and must come out\r\n" % number)
+    given.end()
+    status = task.wait().exit_status
+    text = out.text()
+    task.delete()
+    task.shutdown()
+    lines = text.splitlines()
+    return {
+        "status": status, "lines": len(lines), "last": lines[-1:], "stderr": err.text(), "size": len(text),
+        "gone": shim.gone(),
+    }  # fmt: skip
+
+
+def execs_and_kill(program: str, directory: str) -> Any:
+    """A second process in a running container, then the end by Kill."""
+    shim = Shim(program, directory, "execs", "cmd /c ping -n 600 127.0.0.1")
+    out = Pipe("execs-out")
+    task = shim.start()
+    task.create()
+    task.start()
+    process = {"cwd": "C:\\", "commandLine": "cmd /c echo second& exit 5", "args": [], "user": {}}
+    task.exec("two", process, stdout=out.path)
+    task.start("two")
+    second = task.wait("two").exit_status
+    text = out.text()
+    task.delete("two")
+    running = task.state().status
+    task.kill(9)
+    status = task.wait().exit_status
+    missing = ""
+    try:
+        task.kill(9, "nobody")
+    except StatusError as error:
+        missing = str(error)
+    task.delete()
+    task.shutdown()
+    return {
+        "second": second, "text": text, "running": running, "status": status, "missing": missing, "gone": shim.gone(),
+    }  # fmt: skip
+
+
+def squatted(program: str, directory: str) -> Any:
+    """A name that somebody else holds already is noticed, and nothing is left behind."""
+    shim = Shim(program, directory, "squatted", "cmd /c exit 0")
+    taken = endpoint.listen(endpoint.address_for("", "wine", "squatted"))
+    try:
+        shim.start()
+    except AssertionError as error:
+        return {"error": str(error), "left": sorted(os.listdir(shim.bundle))}
+    finally:
+        taken.close()
+    return {"error": "", "left": []}
+
+
+def descriptor(program: str, directory: str) -> Any:
+    """What may open the shim's pipe, in the words of the security descriptor language."""
+    import ctypes
+    from ctypes import wintypes
+
+    shim = Shim(program, directory, "descriptor", "cmd /c exit 0")
+    task = shim.start()
+    advapi32 = ctypes.windll.advapi32
+    handle = dial(shim.address, PATIENCE)
+    text, found = wintypes.LPWSTR(), ctypes.c_void_p()
+    code = advapi32.GetSecurityInfo(wintypes.HANDLE(handle), 6, 4, None, None, None, None, ctypes.byref(found))
+    convert = advapi32.ConvertSecurityDescriptorToStringSecurityDescriptorW
+    convert(found, 1, 4, ctypes.byref(text), None)
+    _winapi.CloseHandle(handle)
+    task.shutdown()
+    return {"code": code, "text": text.value, "gone": shim.gone()}
+
+
+SCENARIOS = {one.__name__: one for one in (life, stdin, execs_and_kill, squatted, descriptor)}
+
+if __name__ == "__main__":
+    sys.modules["tests.wine.driver"] = sys.modules["__main__"]
+    from tests.wine import scenarios
+
+    SCENARIOS |= {one.__name__: one for one in scenarios.ALL}
+    result = SCENARIOS[sys.argv[3]](sys.argv[1], sys.argv[2])
+    sys.stdout.write(json.dumps(result))
+    sys.stdout.flush()
+    os._exit(0)  # threads of pipes that nobody ended must not hold us up

@@ -1,0 +1,263 @@
+"""One containerd.exe in a machine, the shim of the distribution beside it, and ctr.exe."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.wine.conftest import PATIENCE, ROOT, Machine, go_programs
+
+RUNTIME = "io.containerd.runhcs.v1"
+PROGRAM = "containerd-shim-runhcs-v1.exe"
+FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
+_numbers = itertools.count(1)
+
+
+def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
+    end = time.monotonic() + timeout
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what} did not come about in {timeout:.0f} s"
+        time.sleep(0.1)
+    return found
+
+
+class Node:
+    """Its containers' names are its own, so that tests can share it."""
+
+    namespace = "default"
+
+    def __init__(self, machine: Machine, version: str, kind: str = "node") -> None:
+        self.machine = machine
+        self.version = version
+        self.name = f"{kind}-{version}"
+        self.directory = machine.drive / self.name
+        self.address = rf"\\.\pipe\{self.name}"
+        self.names: list[str] = []
+        machine.unpack(self.directory)
+        for program in ("containerd.exe", "ctr.exe"):
+            (self.directory / program).write_bytes((go_programs(version) / program).read_bytes())
+        (self.directory / "config.toml").write_text(self.config())
+        self.start()
+
+    def config(self) -> str:
+        """For containerd, without CRI."""
+        disabled = ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"]
+        return (
+            f"version = 2\nroot = 'C:\\{self.name}\\root'\nstate = 'C:\\{self.name}\\state'\n"
+            f"disabled_plugins = {json.dumps(disabled)}\n"
+            f"[grpc]\naddress = '{self.address}'\n[ttrpc]\naddress = '{self.address}.ttrpc'\n"
+        )
+
+    # -- containerd itself
+
+    def start(self) -> None:
+        command = ["wine", rf"C:\{self.name}\containerd.exe", "--config", rf"C:\{self.name}\config.toml"]
+        with open(self.directory / "containerd.log", "ab") as log:
+            self._running = subprocess.Popen(
+                [*command, "--log-level", "debug"], env=self.machine.environment, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log,
+            )  # fmt: skip
+        end = time.monotonic() + PATIENCE
+        while self.ctr("version", timeout=30).returncode:
+            assert time.monotonic() < end, self.log()
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """As when the machine loses it: a container's shim goes on."""
+        self._running.kill()
+        self._running.wait(PATIENCE)
+
+    def log(self) -> str:
+        return (self.directory / "containerd.log").read_text(errors="replace")[-8000:]
+
+    # -- ctr
+
+    def ctr(self, *arguments: str, input: bytes = b"", timeout: float = PATIENCE) -> subprocess.CompletedProcess[bytes]:
+        program = rf"C:\{self.name}\ctr.exe"
+        end = time.monotonic() + timeout
+        while True:
+            done = self.machine.run(program, "--address", self.address, *arguments, input=input, timeout=timeout)
+            # ctr looks at the pipe first and does not wait its turn when many do; nothing has been asked for then.
+            if b"cannot access socket" not in done.stdout or b"Pipe busy" not in done.stdout or time.monotonic() > end:
+                return done
+            time.sleep(0.2)
+
+    def good(self, *arguments: str, input: bytes = b"") -> str:
+        """What ctr says; it must succeed."""
+        done = self.ctr(*arguments, input=input)
+        text = done.stdout.decode(errors="replace")
+        assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.returncode}\n{text}\n{self.log()}"
+        return text
+
+    def new(self, kind: str = "c") -> str:
+        """A name that nobody has had."""
+        name = f"{kind}{next(_numbers)}"
+        self.names.append(name)
+        return name
+
+    def spec(self, id: str, command: str, **members: Any) -> str:
+        """A spec with layers, made as a snapshotter would; its path in Windows' words."""
+        work = self.directory / "work"
+        (work / "base" / "Files").mkdir(parents=True, exist_ok=True)
+        self._make_bootable(work / "base" / "UtilityVM")
+        (work / f"scratch-{id}" / "sandbox.vhdx.d").mkdir(parents=True)
+        (work / f"scratch-{id}" / "sandbox.vhdx").write_text('{"disk": "directory", "size": 1073741824}')
+        process = {"cwd": "C:\\", "commandLine": command, "args": [], "user": {}, **members.pop("process", {})}
+        windows = {"layerFolders": [rf"C:\{self.name}\work\base", rf"C:\{self.name}\work\scratch-{id}"]}
+        spec = {
+            "ociVersion": "1.1.0",
+            "process": process,
+            "root": {"path": ""},
+            "windows": {**windows, **members.pop("windows", {})},
+            **members,
+        }
+        (work / f"{id}.json").write_text(json.dumps(spec))
+        return rf"C:\{self.name}\work\{id}.json"
+
+    @staticmethod
+    def _make_bootable(directory: Path) -> None:
+        """What a utility VM boots from."""
+        (directory / "Files" / "EFI" / "Microsoft" / "Boot").mkdir(parents=True, exist_ok=True)
+        (directory / "SystemTemplate.vhdx").write_text("template")
+
+    def run(
+        self, id: str, command: str, *flags: str, input: bytes = b"", timeout: float = PATIENCE, **members: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        path = self.spec(id, command, **members)
+        return self.ctr("run", *flags, "--runtime", RUNTIME, "--config", path, id, input=input, timeout=timeout)
+
+    def run_detached(self, id: str, command: str = FOREVER, **members: Any) -> None:
+        done = self.run(id, command, "-d", "--null-io", **members)
+        assert done.returncode == 0, done.stdout.decode(errors="replace") + self.log()
+
+    def tasks(self) -> dict[str, str]:
+        """The status of every task, by id."""
+        lines = self.good("task", "ls").splitlines()[1:]
+        return {words[0]: words[-1] for line in lines if (words := line.split())}
+
+    def kill(self, id: str) -> None:
+        """Killed and seen to end."""
+        self.good("task", "kill", "-s", "SIGKILL", id)
+        eventually(lambda: self.tasks().get(id) == "STOPPED", f"the end of {id}")
+
+    def remove(self, id: str) -> None:
+        """An ended task, and its container."""
+        done = self.ctr("task", "rm", id)  # ctr passes on the exit status of the task
+        assert id not in self.tasks(), done.stdout.decode(errors="replace") + self.log()
+        self.good("container", "rm", id)
+
+    # -- what is left
+
+    def bundles(self) -> list[str]:
+        return sorted(path.name for path in self.bundle("").glob("*"))
+
+    def bundle(self, id: str) -> Path:
+        return self.directory / "state" / "io.containerd.runtime.v2.task" / self.namespace / id
+
+    def shims(self) -> list[int]:
+        """Linux' pids of the processes of the shim that lies beside this containerd."""
+        program = f"{self.name}\\{PROGRAM}".encode()
+        found = []
+        for pid in self.machine.wine.processes():
+            try:
+                if program in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+            except OSError:
+                continue  # it has just ended
+        return found
+
+    def systems(self) -> list[str]:
+        return sorted(system["Id"] for system in ask_emulator(self.machine, "status")["systems"])
+
+    def mounts(self) -> list[str]:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+        return [line for line in lines if str(self.machine.directory) in line]
+
+    def pipes(self) -> list[str]:
+        """Those of the pipes that our containers' shims had that somebody still has."""
+        paths = [rf"ProtectedPrefix\Administrators\containerd-shim-{self.namespace}-{name}-pipe" for name in self.names]
+        paths += [f"containerd-shim-{self.namespace}-{name}-log" for name in self.names]
+        script = "Z:" + str(ROOT / "tests" / "wine" / "pipes.py").replace("/", "\\")
+        done = self.machine.run(r"C:\python\python.exe", script, *paths)
+        assert done.returncode == 0, f"{done.returncode}: {done.stdout.decode(errors='replace')}"
+        return done.stdout.decode().split()
+
+    def expect_clean(self) -> None:
+        """Containers gone, nothing of them is left: no bundle, no daemon, no system, no mount, no pipe."""
+        eventually(lambda: not self.shims(), "the end of every shim")
+        assert self.bundles() == []
+        assert self.systems() == []
+        assert self.mounts() == []
+        assert self.pipes() == []
+        self.names.clear()
+
+
+def ask_emulator(machine: Machine, command: str, **arguments: Any) -> dict[str, Any]:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(PATIENCE)
+        connection.connect(str(machine.emulator / "control.sock"))
+        connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+        with connection.makefile("rb") as answers:
+            answer: dict[str, Any] = json.loads(answers.readline())
+    assert answer["ok"], answer
+    return answer
+
+
+class EventWatch:
+    """`ctr events`, read as they come, until the with statement ends."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.text = b""
+
+    def __enter__(self) -> EventWatch:
+        self._subscribe()
+        eventually(self._heard, "the first event", PATIENCE)
+        return self
+
+    def _subscribe(self) -> None:
+        command = ["wine", rf"C:\{self._node.name}\ctr.exe", "--address", self._node.address, "events"]
+        reading, writing = os.pipe()
+        nowhere = subprocess.DEVNULL
+        environment = self._node.machine.environment
+        self._running = subprocess.Popen(command, env=environment, stdin=nowhere, stdout=writing, stderr=nowhere)
+        os.close(writing)
+        threading.Thread(target=self._read, args=(reading,), daemon=True).start()
+
+    def _heard(self) -> bool:
+        """Events are told from the subscription on: one of our own shows that it is there."""
+        if self._running.poll() is not None:
+            self._subscribe()  # the pipe was busy
+        name = f"probe{next(_numbers)}"
+        self._node.good("namespace", "create", name)
+        end = time.monotonic() + 5
+        while name.encode() not in self.text and time.monotonic() < end:
+            time.sleep(0.05)
+        self._node.good("namespace", "rm", name)
+        return name.encode() in self.text
+
+    def _read(self, descriptor: int) -> None:
+        with open(descriptor, "rb", 0) as file:
+            while data := file.read(65536):
+                self.text += data
+
+    def topics(self, id: str) -> list[str]:
+        """The topics of a task's events, in order."""
+        found = []
+        for line in self.text.decode(errors="replace").splitlines():
+            before, brace, body = line.partition(" {")
+            if brace and f'"{id}"' in body and "/tasks/" in before:
+                found.append(before.split()[-1])
+        return found
+
+    def __exit__(self, *error: object) -> None:
+        self._running.kill()
+        self._running.wait(PATIENCE)

@@ -1,0 +1,191 @@
+"""What `shim/platform/windows` has to get right beyond a container's plain life; run like driver.py, inside Wine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+
+from shim.platform.windows import endpoint  # noqa: E402
+from shim.platform.windows.files import native  # noqa: E402
+from shim.ttrpc.status import StatusError  # noqa: E402
+from tests.task_client import TaskClient  # noqa: E402
+from tests.wine.driver import PATIENCE, Pipe, Shim  # noqa: E402
+
+BOTH = "cmd /c echo to the output& echo to the errors 1>&2"
+FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
+LINES = "tick"
+# More than MAX_PATH takes.
+LONG = [letter * 60 for letter in "abcdef"]
+
+
+def _read(path: str) -> str:
+    with open(native(path), encoding="utf-8") as file:
+        return file.read()
+
+
+def _eventually(condition: Any) -> bool:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _end(shim: Shim, task: TaskClient) -> bool:
+    """Whether the shim has gone."""
+    task.delete()
+    task.shutdown()
+    return shim.gone()
+
+
+def _kill(shim: Shim, task: TaskClient) -> bool:
+    task.kill(9)
+    task.wait()
+    return _end(shim, task)
+
+
+def file_log(program: str, directory: str) -> Any:
+    """Files that are made with their directories; a second process appends."""
+    shim = Shim(program, directory, "file-log", BOTH)
+    path = os.path.join(directory, "logs", "deep", "out put.log")
+    uri = "file:///" + path.replace("\\", "/").replace(" ", "%20")
+    task = shim.start()
+    task.create(stdout=uri, stderr=uri + ".err")
+    task.start()
+    status = task.wait().exit_status
+    gone = _end(shim, task)
+    return {"status": status, "out": _read(path), "err": _read(path + ".err"), "gone": gone}
+
+
+def binary_log(program: str, directory: str) -> Any:
+    """A program of the client's own takes both streams."""
+    shim = Shim(program, directory, "binary-log", BOTH)
+    path = os.path.join(directory, "logged")
+    uri = "binary:///C:/windows/system32/logger.exe?to=" + path.replace("\\", "%5C")
+    task = shim.start()
+    task.create(stdout=uri, stderr=uri)
+    task.start()
+    status = task.wait().exit_status
+    written = _eventually(lambda: os.path.exists(path + ".err") and _read(path) and _read(path + ".err"))
+    return {
+        "status": status, "written": written, "out": _read(path), "err": _read(path + ".err"), "gone": _end(shim, task),
+    }  # fmt: skip
+
+
+def binary_log_missing(program: str, directory: str) -> Any:
+    """A logger that is not there, and one that ends without a word: Create says so, and nothing is left."""
+    answers = []
+    for name, uri in (
+        ("missing", "binary:///C:/nowhere/logger.exe"),
+        ("mute", "binary:///C:/windows/system32/whoami.exe"),
+    ):
+        shim = Shim(program, directory, f"logger-{name}", BOTH)
+        task = shim.start()
+        try:
+            task.create(stdout=uri)
+            answers.append("created")
+        except StatusError as error:
+            answers.append(error.message)
+        task.shutdown()
+        answers.append(str(shim.gone()))
+    return answers
+
+
+def long_paths(program: str, directory: str) -> Any:
+    """Layers and a log whose paths are longer than MAX_PATH."""
+    shim = Shim(program, directory, "long", BOTH)
+    deep = os.path.join(directory, *LONG)
+    layers = [os.path.join(deep, "base"), os.path.join(deep, "scratch")]
+    os.makedirs(native(os.path.join(layers[0], "Files")))
+    os.makedirs(native(os.path.join(layers[1], "sandbox.vhdx.d")))
+    with open(native(os.path.join(layers[1], "sandbox.vhdx")), "w") as file:
+        file.write('{"Size": 1073741824}')
+    config = os.path.join(shim.bundle, "config.json")
+    with open(config, encoding="utf-8") as file:
+        spec = json.load(file)
+    spec["windows"]["layerFolders"] = layers
+    with open(config, "w", encoding="utf-8") as file:
+        json.dump(spec, file)
+    log = os.path.join(deep, "log", "out.log")
+    task = shim.start()
+    task.create(stdout="file:///" + log.replace("\\", "/"))
+    task.start()
+    status = task.wait().exit_status
+    gone = _end(shim, task)
+    return {"status": status, "length": len(log), "out": _read(log), "gone": gone}
+
+
+def log_pipe(program: str, directory: str) -> Any:
+    """containerd reads the log, goes, and comes back: what is logged then reaches the new reader, in whole lines."""
+    shim = Shim(program, directory, "log-pipe", FOREVER)
+    shim.flags.append("-debug")
+    task = shim.start()
+    path = r"\\.\pipe\containerd-shim-wine-log-pipe-log"
+    _eventually(lambda: endpoint.exists(path))  # it comes a moment after the address has been told
+    first = endpoint.connect(path, PATIENCE)
+    before = first.recv(65536)
+    first.release()
+    task.create()
+    task.start()
+    second = endpoint.connect(path, PATIENCE)
+    after: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while data := second.recv(65536):
+                after.append(data)
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    gone = _kill(shim, task)
+    reader.join(PATIENCE)
+    return {"before": before.decode(), "after": b"".join(after).decode(), "gone": gone}
+
+
+def redialled(program: str, directory: str) -> Any:
+    """The client's pipe breaks and is made anew under its name: output goes on, and what came between is in it."""
+    shim = Shim(program, directory, "redialled", LINES)
+    first = Pipe("redialled-stdout")
+    task = shim.start()
+    task.create(stdout=first.path)
+    task.start()
+    heard = _eventually(lambda: b"line 2" in first.data)
+    first.end()
+    first._listener.release()  # the name is nobody's now
+    second = Pipe("redialled-stdout")
+    again = _eventually(lambda: second.data.count(b"\n") >= 3)
+    gone = _kill(shim, task)
+    return {"heard": heard, "again": again, "first": first.data.decode(), "second": second.text(), "gone": gone}
+
+
+def squatted_log(program: str, directory: str) -> Any:
+    """Who holds the log's name learns nothing, and stops nothing."""
+    path = r"\\.\pipe\containerd-shim-wine-squatted-log-log"
+    held = endpoint.create(path, first=True)
+    shim = Shim(program, directory, "squatted-log", "cmd /c exit 4")
+    task = shim.start()
+    task.create()
+    task.start()
+    status = task.wait().exit_status
+    gone = _end(shim, task)
+    endpoint.ListeningPipe(path, held).close()
+    return {"status": status, "gone": gone}
+
+
+ALL = (file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log)
+
+if __name__ == "__main__":
+    result = {one.__name__: one for one in ALL}[sys.argv[3]](sys.argv[1], sys.argv[2])
+    sys.stdout.write(json.dumps(result))
+    sys.stdout.flush()
+    os._exit(0)  # threads of pipes that nobody ended must not hold us up

@@ -1,0 +1,159 @@
+"""containerd.exe and ctr.exe as published, with the shim of the distribution beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.wine.node import EventWatch, Node, eventually
+
+MANY = 20
+
+
+def test_run(node: Node) -> None:
+    done = node.run(node.new(), "cmd /c echo hello from ctr& exit 3", "--rm")
+    assert b"hello from ctr" in done.stdout, done.stdout.decode(errors="replace") + node.log()
+    assert done.returncode == 3
+    node.expect_clean()
+
+
+def test_detached_exec_kill(node: Node) -> None:
+    name = node.new()
+    node.run_detached(name)
+    assert node.tasks()[name] == "RUNNING"
+    assert "second" in node.good("task", "exec", "--exec-id", "two", name, "cmd", "/c", "echo second")
+    assert node.ctr("task", "exec", "--exec-id", "three", name, "cmd", "/c", "exit 7").returncode == 7
+    node.kill(name)
+    node.remove(name)
+    node.expect_clean()
+
+
+def test_stdin(node: Node) -> None:
+    text = b"".join(b"line %06d of what goes in and must come out\r\n" % number for number in range(2000))
+    done = node.run(node.new(), "cat", "--rm", input=text)
+    assert done.returncode == 0, done.stdout[-2000:].decode(errors="replace") + node.log()
+    count = b"%d\r\n" % len(text)  # by cat, on stderr, which may fall into the middle of a line
+    assert count in done.stdout
+    assert done.stdout.replace(count, b"") == text
+    node.expect_clean()
+
+
+def test_stdin_of_an_exec(node: Node) -> None:
+    name = node.new()
+    node.run_detached(name)
+    said = node.good("task", "exec", "--exec-id", "reader", name, "cat", input=b"only this\r\n")
+    assert "only this" in said
+    assert "11" in said.split()
+    node.kill(name)
+    node.remove(name)
+    node.expect_clean()
+
+
+def test_metrics(node: Node) -> None:
+    name = node.new()
+    node.run_detached(name)
+    text = node.good("task", "metrics", name)
+    assert name in text
+    pids = node.good("task", "ps", name)
+    assert re.search(r"^\d+\s", pids, re.MULTILINE), pids
+    node.kill(name)
+    node.remove(name)
+    node.expect_clean()
+
+
+def test_events(node: Node) -> None:
+    name = node.new()
+    with EventWatch(node) as events:
+        assert node.run(name, "cmd /c exit 0", "--rm").returncode == 0
+        eventually(lambda: "/tasks/delete" in events.topics(name), "the event of the delete")
+    assert events.topics(name) == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
+    node.expect_clean()
+
+
+def test_tasks_survive_containerd(node: Node) -> None:
+    name = node.new()
+    node.run_detached(name)
+    node.stop()
+    node.start()
+    assert node.tasks()[name] == "RUNNING", node.log()
+    assert "again" in node.good("task", "exec", "--exec-id", "two", name, "cmd", "/c", "echo again")
+    node.kill(name)
+    node.remove(name)
+    node.expect_clean()
+
+
+def test_the_shim_is_killed(node: Node) -> None:
+    """containerd notices, and runs `delete`: the container ends, and nothing of it stays."""
+    name = node.new()
+    with EventWatch(node) as events:
+        node.run_detached(name)
+        pid = (node.bundle(name) / "shim.pid").read_text()
+        done = node.machine.run("taskkill", "/f", "/pid", pid)
+        assert done.returncode == 0, done.stdout
+        eventually(lambda: {"/tasks/exit", "/tasks/delete"} <= set(events.topics(name)), "the clean-up")
+    eventually(lambda: name not in node.tasks(), "the end of the task")
+    eventually(lambda: node.bundles() == [], "the end of the bundle")
+    node.good("container", "rm", name)
+    node.expect_clean()
+
+
+def test_no_secret_is_logged(node: Node) -> None:
+    """Neither in containerd's log, which has the shim's lines in it, nor in what ctr is told."""
+    secret = "Xyzzy-4711"
+    process = {"env": [f"PASSWORD={secret}"]}
+    windows = {"credentialSpec": json.dumps({"CmsPlugins": ["ActiveDirectory"], "Secret": secret})}
+    value = {"Key": {"Hive": "Software", "Name": "Vendor"}, "Name": "Token", "Type": "String", "StringValue": secret}
+    annotations = {"io.microsoft.container.wcow.test-registry-annotation": json.dumps([value])}
+    members = {"process": process, "windows": windows, "annotations": annotations}
+    done = node.run(node.new(), "cmd /c exit 3", "--rm", **members)
+    assert done.returncode == 3, done.stdout.decode(errors="replace") + node.log()
+    failed = node.run(node.new(), "nobody-has-this.exe", "--rm", **members)
+    assert failed.returncode not in (0, 3)
+    text = (node.directory / "containerd.log").read_bytes()
+    assert b"starting containerd-shim-runhcs-v1" in text
+    assert secret.encode() not in text + done.stdout + failed.stdout
+    for name in node.names:
+        node.ctr("container", "rm", name)
+    node.expect_clean()
+
+
+def test_many_at_once(node: Node) -> None:
+    names = [node.new() for _ in range(MANY)]
+
+    def life(name: str) -> subprocess.CompletedProcess[bytes]:
+        return node.run(name, f"cmd /c echo I am {name}.& exit 5", "--rm", timeout=300)
+
+    with ThreadPoolExecutor(MANY) as people:
+        lives = list(people.map(life, names))
+    for name, done in zip(names, lives, strict=True):
+        assert f"I am {name}.".encode() in done.stdout, done.stdout.decode(errors="replace") + node.log()
+        assert done.returncode == 5
+    node.expect_clean()
+
+
+def test_a_pod(node: Node) -> None:
+    """A sandbox and two containers, told by their annotations: one shim serves them."""
+    pod = node.new("pod")
+
+    def annotations(kind: str) -> dict[str, str]:
+        return {"io.kubernetes.cri.container-type": kind, "io.kubernetes.cri.sandbox-id": pod}
+
+    members = [node.new("member"), node.new("member")]
+    node.run_detached(pod, annotations=annotations("sandbox"))
+    for member in members:
+        node.run_detached(member, annotations=annotations("container"))
+    tasks = node.tasks()
+    assert [tasks[name] for name in (pod, *members)] == ["RUNNING"] * 3
+    addresses = {(node.bundle(name) / "address").read_bytes() for name in (pod, *members)}
+    assert len(addresses) == 1
+    assert len(node.shims()) == 1
+    assert "inside" in node.good("task", "exec", "--exec-id", "e", members[1], "cmd", "/c", "echo inside")
+    for member in members:
+        node.kill(member)
+        node.remove(member)
+    assert node.tasks()[pod] == "RUNNING"
+    node.kill(pod)
+    node.remove(pod)
+    node.expect_clean()

@@ -1,0 +1,64 @@
+"""Hypervisor isolation under containerd.exe: containers in a utility VM of their own, and pods that are one."""
+
+from __future__ import annotations
+
+from tests.wine.node import Node, eventually
+
+ISOLATED = {"hyperv": {}}
+FOREVER = "ping -t localhost"
+
+
+def test_run(node: Node) -> None:
+    done = node.run(node.new("vm"), "cmd /c echo out of the VM& exit 9", "--rm", windows=ISOLATED)
+    assert b"out of the VM" in done.stdout, done.stdout.decode(errors="replace") + node.log()
+    assert done.returncode == 9
+    node.expect_clean()
+
+
+def test_stdin_exec_kill(node: Node) -> None:
+    name = node.new("vm")
+    node.run_detached(name, FOREVER, windows=ISOLATED)
+    assert node.tasks()[name] == "RUNNING"
+    assert "second" in node.good("task", "exec", "--exec-id", "two", name, "cmd", "/c", "echo second")
+    said = node.good("task", "exec", "--exec-id", "three", name, "cmd", "/c", "more", input=b"into the VM\r\n")
+    assert "into the VM" in said
+    node.kill(name)
+    node.remove(name)
+    node.expect_clean()
+
+
+def test_a_pod(node: Node) -> None:
+    """Its sandbox is the VM, and its containers are in it: one shim, and one system of HCS."""
+    pod = node.new("vmpod")
+    members = [node.new("member"), node.new("member")]
+
+    def annotations(kind: str) -> dict[str, str]:
+        return {"io.kubernetes.cri.container-type": kind, "io.kubernetes.cri.sandbox-id": pod}
+
+    node.run_detached(pod, FOREVER, windows=ISOLATED, annotations=annotations("sandbox"))
+    for member in members:
+        node.run_detached(member, FOREVER, windows=ISOLATED, annotations=annotations("container"))
+    tasks = node.tasks()
+    assert [tasks[name] for name in (pod, *members)] == ["RUNNING"] * 3
+    assert len(node.shims()) == 1
+    assert len(node.systems()) == 1
+    assert "inside" in node.good("task", "exec", "--exec-id", "e", members[1], "cmd", "/c", "echo inside")
+    for member in members:
+        node.kill(member)
+        node.remove(member)
+    node.kill(pod)
+    node.remove(pod)
+    node.expect_clean()
+
+
+def test_the_shim_is_killed(node: Node) -> None:
+    """The VM goes with it, and all that is in it."""
+    name = node.new("vm")
+    node.run_detached(name, FOREVER, windows=ISOLATED)
+    assert len(node.systems()) == 1
+    pid = (node.bundle(name) / "shim.pid").read_text()
+    assert node.machine.run("taskkill", "/f", "/pid", pid).returncode == 0
+    eventually(lambda: name not in node.tasks(), "the end of the task")
+    eventually(lambda: node.bundles() == [], "the end of the bundle")
+    node.good("container", "rm", name)
+    node.expect_clean()

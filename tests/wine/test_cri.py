@@ -1,0 +1,209 @@
+"""The CRI plugin of containerd.exe: an image, a pod and a container in it, as a kubelet would ask for them.
+
+The image is imported into containerd's own snapshotter for Windows, which makes its layers by HCS; it holds directories
+only, since Wine cannot write what Windows' backup streams carry. The CNI plugin is a stand-in, and the programs of the
+containers are Wine's. CRI is asked over TCP: gRPC for Python knows no named pipes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import socket
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from runhcs.containerd_api import cri
+from shim.api import cri_pod
+from shim.api.wire import Message
+from tests.containerd import oci_image
+from tests.wine.conftest import ROOT, Machine
+from tests.wine.node import Node, eventually
+
+IMAGE = "example.test/pause:1"
+SERVICE = "runtime.v1.RuntimeService"
+PATIENCE = 60
+# Wine's own build: containerd takes images of the host's only.
+PLATFORM = {"architecture": "amd64", "os": "windows", "os.version": "10.0.18362.0"}
+FOREVER = ["cmd", "/c", "ping -n 6000 127.0.0.1 >nul"]
+HANDLERS = {"runhcs-process": 0, "runhcs-hypervisor": 1}
+
+CONFIG_1 = r"""
+version = 2
+root = 'C:\NAME\root'
+state = 'C:\NAME\state'
+[grpc]
+address = 'ADDRESS'
+tcp_address = '127.0.0.1:PORT'
+[ttrpc]
+address = 'ADDRESS.ttrpc'
+[plugins."io.containerd.grpc.v1.cri"]
+disable_tcp_service = false
+stream_server_address = '127.0.0.1'
+sandbox_image = 'IMAGE'
+[plugins."io.containerd.grpc.v1.cri".containerd]
+default_runtime_name = 'runhcs-process'
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = 'C:\NAME\cni'
+conf_dir = 'C:\NAME\cni\conf'
+"""
+CONFIG_2 = r"""
+version = 3
+root = 'C:\NAME\root'
+state = 'C:\NAME\state'
+[grpc]
+address = 'ADDRESS'
+tcp_address = '127.0.0.1:PORT'
+[ttrpc]
+address = 'ADDRESS.ttrpc'
+[plugins."io.containerd.grpc.v1.cri"]
+disable_tcp_service = false
+stream_server_address = '127.0.0.1'
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = 'IMAGE'
+[plugins."io.containerd.cri.v1.runtime".containerd]
+default_runtime_name = 'runhcs-process'
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ['C:\NAME\cni']
+conf_dir = 'C:\NAME\cni\conf'
+"""
+
+
+def pack_image(target: Path) -> None:
+    """What a utility VM boots from is in it, too."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        boot = ("EFI", "EFI/Microsoft", "EFI/Microsoft/Boot")
+        names = ("Files", "Files/Windows", "UtilityVM", "UtilityVM/Files", *(f"UtilityVM/Files/{one}" for one in boot))
+        for name in names:
+            entry = tarfile.TarInfo(name)
+            entry.type = tarfile.DIRTYPE
+            entry.pax_headers = {"MSWINDOWS.fileattr": "16"}
+            tar.addfile(entry)
+    rootfs = {"type": "layers", "diff_ids": [oci_image._digest(layer.getvalue())]}
+    config = {**PLATFORM, "config": {"Cmd": FOREVER}, "rootfs": rootfs}
+    with tarfile.open(target, "w") as tar:
+        blobs = oci_image._Blobs(tar)
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": f"{oci_image._TYPE}.manifest.v1+json",
+            "config": blobs.add(json.dumps(config).encode(), "config.v1+json"),
+            "layers": [blobs.add(gzip.compress(layer.getvalue(), 1), "layer.v1.tar+gzip")],
+        }
+        entry = blobs.add(json.dumps(manifest).encode(), "manifest.v1+json")
+        entry |= {"platform": PLATFORM, "annotations": {"io.containerd.image.name": IMAGE}}
+        index = {"schemaVersion": 2, "mediaType": f"{oci_image._TYPE}.index.v1+json", "manifests": [entry]}
+        oci_image._add(tar, "index.json", json.dumps(index).encode())
+        oci_image._add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+
+
+class CriNode(Node):
+    namespace = "k8s.io"
+
+    def __init__(self, machine: Machine, version: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        super().__init__(machine, version, "cri")
+        self._make_network()
+        pack_image(self.directory / "image.tar")
+        self.logs = self.directory / "logs"
+        self.logs.mkdir()
+        self.good("-n", "k8s.io", "images", "import", rf"C:\{self.name}\image.tar")
+        # Of what a VM boots from, no more than the folders can be imported under Wine.
+        snapshots = self.directory / "root" / "io.containerd.snapshotter.v1.windows" / "snapshots"
+        self._make_bootable(snapshots / "1" / "UtilityVM")
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{self.port}")
+
+    def config(self) -> str:
+        text = CONFIG_1 if self.version.startswith("v1.") else CONFIG_2
+        table = next(line for line in text.splitlines() if line.endswith(".cni]")).replace(
+            ".cni]", ".containerd.runtimes"
+        )
+        for handler, isolation in HANDLERS.items():
+            text += f"{table}.{handler}]\nruntime_type = 'io.containerd.runhcs.v1'\n"
+            text += f"{table}.{handler}.options]\nSandboxIsolation = {isolation}\n"
+        values = {"NAME": self.name, "ADDRESS": self.address, "PORT": str(self.port), "IMAGE": IMAGE}
+        for word, value in values.items():
+            text = text.replace(word, value)
+        return text
+
+    def _make_network(self) -> None:
+        conf = self.directory / "cni" / "conf"
+        conf.mkdir(parents=True, exist_ok=True)
+        network = {"cniVersion": "1.0.0", "name": "standin", "plugins": [{"type": "standin"}]}
+        (conf / "10-standin.conflist").write_text(json.dumps(network))
+        compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", str(ROOT / "tests" / "wine" / "cni.c")]
+        subprocess.run([*compiler, "-o", str(self.directory / "cni" / "standin.exe")], check=True)
+
+    def call(self, method: str, **fields: object) -> Any:
+        request, answer = cri.SERVICES[SERVICE][method]
+        ask = self._channel.unary_unary(
+            f"/{SERVICE}/{method}",
+            request_serializer=lambda message: message.encode(),
+            response_deserializer=answer.decode,
+        )
+
+        def attempt() -> list[Message]:
+            try:
+                return [ask(request(**fields), timeout=PATIENCE, wait_for_ready=True)]
+            except grpc.RpcError as error:
+                if method == "StopPodSandbox" and error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                    # Two threads of containerd.exe wait for each other in Wine's ntdll, one time in four, and with them
+                    # the whole process. What is left to do for the pod is done by the next containerd.
+                    self.stop()
+                    self.start()
+                else:
+                    assert "not initialized" in str(error), f"{method}: {error}\n{self.log()}"
+                return []  # CRI, or its network, comes up a moment after containerd
+
+        return eventually(attempt, f"{method} answered", 3 * PATIENCE)[0]
+
+
+@pytest.fixture(scope="module")
+def cri_nodes(machine: Machine) -> Iterator[dict[str, CriNode]]:
+    nodes: dict[str, CriNode] = {}
+    yield nodes
+    for node in nodes.values():
+        node.stop()
+
+
+@pytest.mark.parametrize("version", ["v2.3.4", "v1.7.34"])
+@pytest.mark.parametrize("handler", list(HANDLERS))
+def test_a_pod(machine: Machine, cri_nodes: dict[str, CriNode], version: str, handler: str) -> None:
+    if version not in cri_nodes:
+        cri_nodes[version] = CriNode(machine, version)
+    node = cri_nodes[version]
+    metadata = cri_pod.PodSandboxMetadata(name=handler, uid=handler, namespace="default")
+    config = cri_pod.PodSandboxConfig(metadata=metadata, hostname="web", log_directory=rf"C:\{node.name}\logs")
+    pod = node.call("RunPodSandbox", config=config, runtime_handler=handler).pod_sandbox_id
+    status = node.call("PodSandboxStatus", pod_sandbox_id=pod).status
+    assert status.state == cri.PodSandboxState.SANDBOX_READY
+    container = cri.ContainerConfig(
+        metadata=cri.ContainerMetadata(name="web"),
+        image=cri.ImageSpec(image=IMAGE),
+        command=["cmd", "/c", "echo into the log& ping -n 6000 127.0.0.1 >nul"],
+        log_path=f"{handler}.log",
+    )
+    made = node.call("CreateContainer", pod_sandbox_id=pod, config=container, sandbox_config=config).container_id
+    node.call("StartContainer", container_id=made)
+    assert node.call("ContainerStatus", container_id=made).status.state == cri.ContainerState.CONTAINER_RUNNING
+    done = node.call("ExecSync", container_id=made, cmd=["cmd", "/c", "echo synced& exit 3"], timeout=60)
+    assert (done.stdout.strip(), done.exit_code) == (b"synced", 3)
+    assert len(node.shims()) == 1
+    assert len(node.systems()) == (1 if HANDLERS[handler] else 2)
+    log = node.logs / f"{handler}.log"
+    eventually(lambda: log.exists() and "stdout F into the log" in log.read_text(), "the log of the container")
+    node.call("StopContainer", container_id=made, timeout=0)
+    node.call("RemoveContainer", container_id=made)
+    node.call("StopPodSandbox", pod_sandbox_id=pod)
+    node.call("RemovePodSandbox", pod_sandbox_id=pod)
+    node.names += [pod, made]
+    node.expect_clean()

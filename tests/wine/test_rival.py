@@ -1,0 +1,124 @@
+"""Microsoft's own shim and ours, through the same scenarios on the same emulator: what one does, the other must do.
+
+That ours passes says that it works; that Microsoft's passes, unmodified, says that the emulator is no invention of
+ours. Where the two differ on purpose, the difference is in DIFFERENT, with the reason.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.wine.conftest import Machine, go_programs
+
+CREATED, RUNNING, STOPPED = 1, 2, 3
+UNKNOWN, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION = 2, 5, 6, 9
+TERMINATED = 0xFFFFFFFF
+# Microsoft's shim makes it again, and HCS refuses the id.
+DIFFERENT = {"ours": {"create again": ALREADY_EXISTS}, "go": {"create again": UNKNOWN}}
+PROGRAM = "containerd-shim-runhcs-v1.exe"
+
+
+@pytest.fixture(params=["ours", "go"])
+def shim(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def drive(shim: str, machine: Machine) -> Any:
+    """Runs a scenario with the one or the other shim."""
+    program = rf"C:\node\{PROGRAM}"
+    if shim == "go":
+        directory = machine.drive / "rival"
+        if not directory.exists():
+            directory.mkdir()
+            shutil.copy(go_programs("hcsshim") / PROGRAM, directory)
+        program = rf"C:\rival\{PROGRAM}"
+    return lambda scenario: machine.drive_shim(scenario, program)
+
+
+def test_life(drive: Any) -> None:
+    result = drive("life")
+    assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-life-pipe"
+    assert (result["text"], result["stderr"]) == ("hello from windows\r\n", "")
+    assert result["status"] == result["deleted"] == 70000
+    assert result["answer"] > 0
+    assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
+    assert result["gone"]
+
+
+def test_every_step(drive: Any, shim: str) -> None:
+    result = drive("steps")
+    assert result["shim_pid"] > 0
+    assert result["states"] == [CREATED, RUNNING, STOPPED]
+    assert result["pids"] == [result["pid"]]
+    assert result["stats"] == "containerd.runhcs.stats.v1.Statistics"
+    assert result["again"] == [DIFFERENT[shim]["create again"], FAILED_PRECONDITION, FAILED_PRECONDITION]
+    assert result["status"] == 0xC000013A  # as Windows' default handler of a console event ends a process
+    assert result["deleted"] == [result["pid"], result["status"]]
+    assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
+    assert result["gone"]
+
+
+def test_never_started(drive: Any) -> None:
+    assert drive("unstarted") == {"refused": 0, "gone": True}
+
+
+def test_what_is_not_there(drive: Any) -> None:
+    result = drive("broken")
+    assert result["started"] == UNKNOWN
+    assert result["deleted"] == 0
+    assert result["created"] == UNKNOWN
+    assert result["gone"] == [True, True]
+
+
+def test_execs(drive: Any) -> None:
+    result = drive("execs")
+    assert result["found"] == [[number, f"out {number}", "err", number] for number in range(3)]
+    assert result["early"] == FAILED_PRECONDITION
+    assert (result["killed"], result["state"]) == (TERMINATED, STOPPED)
+    assert result["gone_exec"] == NOT_FOUND
+    assert result["running"] == RUNNING
+    assert result["gone"]
+
+
+def expect_pod(result: dict[str, Any]) -> None:
+    assert result["outputs"] == ["from 1", "from 2"]
+    assert result["statuses"] == [1, 2]
+    assert result["same"], "the pod's containers are served by its sandbox's shim"
+    assert result["state"] == RUNNING
+    topics = ("create", "delete", "exit", "start")
+    assert result["events"] == [f"/tasks/{topic}" for topic in topics for _ in range(3)]
+    assert result["gone"]
+
+
+def test_pod(drive: Any) -> None:
+    result = drive("pod")
+    assert result["pid"] > 1
+    expect_pod(result)
+
+
+def test_hypervisor(drive: Any) -> None:
+    result = drive("hypervisor")
+    assert result["second"] == [5, "second"]
+    assert result["pid"] in result["pids"]
+    assert result["text"] == "through the VM"
+    assert result["status"] == result["deleted"] == 7
+    ends = ["/tasks/exit", "/tasks/delete"]
+    assert result["events"] == [
+        "/tasks/create",
+        "/tasks/start",
+        "/tasks/exec-added",
+        "/tasks/exec-started",
+        *ends,
+        *ends,
+    ]
+    assert result["gone"]
+
+
+def test_hypervisor_pod(drive: Any) -> None:
+    result = drive("hypervisor_pod")
+    assert result["pid"] == 1  # the sandbox is the VM itself
+    expect_pod(result)

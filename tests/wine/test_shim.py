@@ -1,0 +1,56 @@
+"""The shim of the Windows distribution, over named pipes, on the emulator's DLLs."""
+
+from __future__ import annotations
+
+from tests.wine.conftest import Machine
+
+RUNNING = 2
+
+
+def test_version(machine: Machine) -> None:
+    done = machine.run(r"C:\node\containerd-shim-runhcs-v1.exe", "-version")
+    assert done.returncode == 0
+    assert b"containerd-shim-runhcs-v1" in done.stdout
+
+
+def test_life_of_a_container(machine: Machine) -> None:
+    result = machine.drive_shim("life")
+    assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-life-pipe"
+    assert result["text"] == "hello from windows\r\n"
+    assert result["stderr"] == ""
+    assert result["status"] == result["deleted"] == 70000
+    assert result["pid"] > 0
+    assert result["gone"]
+    assert result["answer"] > 0
+    assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
+
+
+def test_stdin(machine: Machine) -> None:
+    result = machine.drive_shim("stdin")
+    assert result["status"] == 0
+    assert result["lines"] == 1000
+    assert result["last"] == ["line 000999 of many that go in and must come out"]
+    assert result["stderr"] == f"{result['size']}\r\n"
+    assert result["gone"]
+
+
+def test_exec_and_kill(machine: Machine) -> None:
+    result = machine.drive_shim("execs_and_kill")
+    assert result["second"] == 5
+    assert result["text"] == "second\r\n"
+    assert result["running"] == RUNNING
+    assert result["status"] != 0
+    assert "nobody" in result["missing"]
+    assert result["gone"]
+
+
+def test_a_squatted_name_is_noticed(machine: Machine) -> None:
+    result = machine.drive_shim("squatted")
+    assert "is taken" in result["error"]
+    assert result["left"] == ["config.json"]
+
+
+def test_who_may_open_the_pipe(machine: Machine) -> None:
+    result = machine.drive_shim("descriptor")
+    assert result["text"] == "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
+    assert result["gone"]

@@ -1,0 +1,17 @@
+/* A container's process for tests: writes `line 1`, `line 2` …, five a second, until it is ended. */
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+
+#include <stdio.h>
+
+int main(void) {
+    HANDLE output = GetStdHandle(STD_OUTPUT_HANDLE);
+    for (int number = 1; number < 3000; number++) {
+        char line[32];
+        DWORD written;
+        if (!WriteFile(output, line, (DWORD)snprintf(line, sizeof line, "line %d\r\n", number), &written, NULL))
+            return 1;
+        Sleep(200);
+    }
+    return 0;
+}
