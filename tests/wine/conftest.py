@@ -108,7 +108,7 @@ class Machine:
         logs = "".join(path.read_text(errors="replace") for path in directory.glob("*/panic.log"))
         service = (self.directory / "service.log").read_text()
         assert done.returncode == 0, f"{done.stdout.decode(errors='replace')}\n{logs}\n{service}"
-        return json.loads(done.stdout)
+        return json.loads((directory / "result.json").read_text())
 
     def tear_down(self) -> None:
         if self._service is not None:

@@ -1,7 +1,8 @@
 """What the tests do inside Wine: run by Python for Windows, since only Windows programs can open named pipes.
 
 `python.exe driver.py EXE DIRECTORY SCENARIO`: EXE is the shim as unpacked from the distribution; the scenario's result
-is printed as one line of JSON. It speaks to the shim with the project's own client.
+goes into a result.json there, since Wine may have a word of its own on the output. It speaks to the shim with the
+project's own client.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
@@ -242,14 +244,16 @@ def descriptor(program: str, directory: str) -> Any:
     return {"code": code, "text": text.value, "gone": shim.gone()}
 
 
-SCENARIOS = {one.__name__: one for one in (life, stdin, execs_and_kill, squatted, descriptor)}
+def main(*scenarios: Callable[[str, str], Any]) -> NoReturn:
+    program, directory, name = sys.argv[1:]
+    result = {one.__name__: one for one in scenarios}[name](program, directory)
+    with open(os.path.join(directory, "result.json"), "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+
 
 if __name__ == "__main__":
     sys.modules["tests.wine.driver"] = sys.modules["__main__"]
     from tests.wine import scenarios
 
-    SCENARIOS |= {one.__name__: one for one in scenarios.ALL}
-    result = SCENARIOS[sys.argv[3]](sys.argv[1], sys.argv[2])
-    sys.stdout.write(json.dumps(result))
-    sys.stdout.flush()
-    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+    main(life, stdin, execs_and_kill, squatted, descriptor, *scenarios.ALL)

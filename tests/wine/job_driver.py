@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -19,7 +18,7 @@ import _winapi  # noqa: E402
 from shim.api.runhcs_stats import Statistics  # noqa: E402
 from shim.api.shimdiag import ExecProcessRequest, ExecProcessResponse  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.wine.driver import PATIENCE, Events, Pipe, Shim  # noqa: E402
+from tests.wine.driver import PATIENCE, Events, Pipe, Shim, main  # noqa: E402
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
@@ -218,10 +217,5 @@ def diagnose(program: str, directory: str) -> Any:
     return {"code": ExecProcessResponse.decode(answer).exit_code, "text": text, "said": said, "gone": shim.gone()}
 
 
-SCENARIOS = {one.__name__: one for one in (life, execs, failures, crash, asked, console, diagnose)}
-
 if __name__ == "__main__":
-    result = SCENARIOS[sys.argv[3]](sys.argv[1], sys.argv[2])
-    sys.stdout.write(json.dumps(result))
-    sys.stdout.flush()
-    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+    main(life, execs, failures, crash, asked, console, diagnose)

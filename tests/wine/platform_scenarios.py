@@ -16,7 +16,7 @@ from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.files import native  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
 from tests.task_client import TaskClient  # noqa: E402
-from tests.wine.driver import PATIENCE, Pipe, Shim  # noqa: E402
+from tests.wine.driver import PATIENCE, Pipe, Shim, main  # noqa: E402
 
 BOTH = "cmd /c echo to the output& echo to the errors 1>&2"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
@@ -182,10 +182,5 @@ def squatted_log(program: str, directory: str) -> Any:
     return {"status": status, "gone": gone}
 
 
-ALL = (file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log)
-
 if __name__ == "__main__":
-    result = {one.__name__: one for one in ALL}[sys.argv[3]](sys.argv[1], sys.argv[2])
-    sys.stdout.write(json.dumps(result))
-    sys.stdout.flush()
-    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+    main(file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log)

@@ -8,27 +8,18 @@ is really limited; its consoles run programs but show nothing of them.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from tests.wine.conftest import ROOT, Machine
+from tests.wine.conftest import Machine
 
 pytestmark = pytest.mark.xdist_group("wine")
 KILLED = 0xFFFFFFFF
 
 
 def drive(machine: Machine, scenario: str) -> Any:
-    """Run a scenario of job_driver.py against the unpacked shim."""
-    directory = machine.drive / "work" / f"job-{scenario}"
-    directory.mkdir(parents=True)
-    driver = "Z:" + str(ROOT / "tests" / "wine" / "job_driver.py").replace("/", "\\")
-    program = r"C:\node\containerd-shim-runhcs-v1.exe"
-    done = machine.run(r"C:\python\python.exe", driver, program, rf"C:\work\job-{scenario}", scenario)
-    logs = "".join(path.read_text(errors="replace") for path in directory.glob("*/panic.log"))
-    assert done.returncode == 0, f"{done.stdout.decode(errors='replace')}\n{logs}"
-    return json.loads(done.stdout)
+    return machine.drive_shim(scenario, script="job_driver.py")
 
 
 def test_life(machine: Machine) -> None:
