@@ -12,24 +12,11 @@ import threading
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from shim.api import events as api
-from shim.api.events_ttrpc import ForwardRequest
+from runhcs.task_events import SERVICE, exec_of, read
 from shim.ttrpc.server import Call, Method, Server
 
-SERVICE = "containerd.services.events.ttrpc.v1.Events"
-TOPICS: dict[str, Any] = {
-    "create": api.TaskCreate,
-    "start": api.TaskStart,
-    "exit": api.TaskExit,
-    "delete": api.TaskDelete,
-    "exec-added": api.TaskExecAdded,
-    "exec-started": api.TaskExecStarted,
-    "oom": api.TaskOOM,
-    "paused": api.TaskPaused,
-    "resumed": api.TaskResumed,
-}
 TASK_ORDER = ["create", "start", "exit", "delete"]
 EXEC_ORDER = ["exec-added", "exec-started", "exit", "delete"]
 PATIENCE = 60.0
@@ -57,19 +44,11 @@ class EventLog:
 
     def _forward(self, call: Call) -> bytes:
         now = time.perf_counter()
-        envelope = ForwardRequest.decode(call.payload).envelope
-        if envelope is None or envelope.event is None:
-            return b""
-        topic = envelope.topic.removeprefix("/tasks/")
-        kind = TOPICS.get(topic)
-        if kind is None:
-            return b""
-        event = kind.decode(envelope.event.value)
-        task = event.container_id
-        exec_id = getattr(event, "exec_id", "") or getattr(event, "id", "")
-        with self._changed:
-            self._events[task].append(Event(topic, "" if exec_id == task else exec_id, now))
-            self._changed.notify_all()
+        if found := read(call.payload):
+            topic, event = found
+            with self._changed:
+                self._events[event.container_id].append(Event(topic, exec_of(event), now))
+                self._changed.notify_all()
         return b""
 
     def wait(self, task: str, topic: str, exec_id: str = "", patience: float = PATIENCE) -> float:

@@ -9,23 +9,9 @@ from typing import Any
 
 from runhcs.demo import DemoError
 from runhcs.demo.record import EVENT, Record
+from runhcs.task_events import SERVICE, exec_of, read
 from shim.api import events as api
-from shim.api.events_ttrpc import ForwardRequest
 from shim.ttrpc.server import Call, Method, Server
-
-SERVICE = "containerd.services.events.ttrpc.v1.Events"
-TASKS = "/tasks/"
-KINDS: dict[str, Any] = {
-    "create": api.TaskCreate,
-    "start": api.TaskStart,
-    "exit": api.TaskExit,
-    "delete": api.TaskDelete,
-    "exec-added": api.TaskExecAdded,
-    "exec-started": api.TaskExecStarted,
-    "oom": api.TaskOOM,
-    "paused": api.TaskPaused,
-    "resumed": api.TaskResumed,
-}
 
 TIMEOUT = 5.0
 
@@ -48,13 +34,10 @@ class Events:
             self._record = record
 
     def _forward(self, call: Call) -> bytes:
-        envelope = ForwardRequest.decode(call.payload).envelope
-        if envelope is not None and envelope.event is not None:
-            name = envelope.topic.removeprefix(TASKS)
-            kind = KINDS.get(name)
+        if found := read(call.payload):
+            name, event = found
             with self._come:
-                if kind is not None and self._record is not None:
-                    event = kind.decode(envelope.event.value)
+                if self._record is not None:
                     status = getattr(event, "exit_status", None)
                     self._record.note(EVENT, name, describe(event), about=event.container_id, exit_status=status)
                 self._come.notify_all()
@@ -80,8 +63,7 @@ class Events:
 def describe(event: Any) -> str:
     """What the event says beyond its topic and its container."""
     words = []
-    exec_id = getattr(event, "exec_id", "") or getattr(event, "id", "")
-    if exec_id and exec_id != event.container_id:
+    if exec_id := exec_of(event):
         words.append(f"exec {exec_id}")
     if pid := getattr(event, "pid", 0):
         words.append(f"pid {pid}")

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 
 from runhcs.install import write_launcher
-from shim.api import events as api_events
+from runhcs.task_events import KINDS, SERVICE, TASKS, exec_of
 from shim.api import task as api
 from shim.api.events_ttrpc import ForwardRequest
 from shim.api.types import Mount
@@ -38,17 +38,6 @@ from tests.emulated.shim_commands import standbys, started_under
 from tests.task_client import TASK_V2, TaskClient
 
 NAMESPACE = "tests"
-TOPICS = {
-    "create": api_events.TaskCreate,
-    "start": api_events.TaskStart,
-    "exit": api_events.TaskExit,
-    "delete": api_events.TaskDelete,
-    "exec-added": api_events.TaskExecAdded,
-    "exec-started": api_events.TaskExecStarted,
-    "oom": api_events.TaskOOM,
-    "paused": api_events.TaskPaused,
-    "resumed": api_events.TaskResumed,
-}
 
 
 class Events:
@@ -65,7 +54,7 @@ class Events:
         self.path.unlink(missing_ok=True)
         listener.bind(str(self.path))
         listener.listen(64)
-        self._server = Server({"containerd.services.events.ttrpc.v1.Events": {"Forward": Method.inline(self._forward)}})
+        self._server = Server({SERVICE: {"Forward": Method.inline(self._forward)}})
         threading.Thread(target=self._server.serve, args=(listener,), daemon=True).start()
 
     def stop(self) -> None:
@@ -78,7 +67,7 @@ class Events:
         envelope = ForwardRequest.decode(call.payload).envelope
         assert envelope is not None and envelope.event is not None and envelope.timestamp is not None
         assert envelope.namespace == NAMESPACE
-        kind = TOPICS[envelope.topic.removeprefix("/tasks/")]
+        kind = KINDS[envelope.topic.removeprefix(TASKS)]
         assert envelope.event.type_url == kind.FULL_NAME
         self.received.append((envelope.topic, kind.decode(envelope.event.value)))
         return b""
@@ -89,8 +78,7 @@ class Events:
         for topic, event in list(self.received):
             if id is not None and event.container_id != id:
                 continue
-            who = getattr(event, "exec_id", "") or getattr(event, "id", "") or event.container_id
-            out.append(f"{topic.removeprefix('/tasks/')} {who}")
+            out.append(f"{topic.removeprefix(TASKS)} {exec_of(event) or event.container_id}")
         return out
 
     def expect(self, told: list[str], id: str | None = None) -> None:
@@ -103,7 +91,7 @@ class Events:
         found = [
             event
             for name, event in list(self.received)
-            if name == f"/tasks/{topic}" and id in (event.container_id, getattr(event, "id", ""))
+            if name == f"{TASKS}{topic}" and id in (event.container_id, getattr(event, "id", ""))
         ]
         assert found, f"no {topic} of {id} in {self.told()}"
         return found[-1]
