@@ -25,26 +25,14 @@ def measure(lab: Lab) -> None:
         lab.session.run.settings["calls"] = f"left out: {error}"
         return
     with ExitStack() as stack:
-        shims: dict[str, Shim] = {}
-        for candidate in lab.central:
-            shim = Shim(candidate, lab.node)
-            if lab.attempt(candidate, "", _begin, stack, shim):
-                shims[candidate.name] = shim
-        able = [one for one in lab.central if one.name in shims]
+        shims = lab.running(stack)
+        able = [shim.candidate for shim in shims.values()]
         for candidate, kept in lab.rounds("calls", able, lab.sizes.call_rounds, 1):
             found = lab.attempt(candidate, "", ask, program, shims[candidate.name])
             if kept and found is not None:
                 _enter(lab, candidate, *found)
-        for candidate in able:
-            shim = shims[candidate.name]
-            lab.attempt(candidate, "", shim.end)
-            lab.check_events(candidate, lab.node.events.settle(shim.id))
-
-
-def _begin(stack: ExitStack, shim: Shim) -> bool:
-    stack.enter_context(shim)
-    shim.run()
-    return True
+        for shim in shims.values():
+            lab.end(shim)
 
 
 def ask(program: Path, shim: Shim) -> tuple[float, float, float]:

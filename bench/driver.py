@@ -142,12 +142,12 @@ class Shim:
     def delete_task(self, exec_id: str = "") -> None:
         self.call("Delete", api.DeleteRequest(id=self.id, exec_id=exec_id))
 
-    def run(self) -> None:
-        """From nothing to a running container."""
+    def run(self) -> int:
+        """From nothing to a running container, whose process has this pid."""
         self.start()
         self.connect()
         self.create()
-        self.start_task()
+        return self.start_task()
 
     def end(self) -> None:
         """From a running container to nothing."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from bench import standby
 from bench.candidates import INSTALLED, Candidate
-from bench.driver import Node
+from bench.driver import Node, Shim
 from bench.session import Session
 from shim.ttrpc.status import ClosedError, StatusError
 
@@ -93,6 +94,20 @@ class Lab:
         except FAILURES as error:
             self.session.run.violation(candidate.name, "error", f"{type(error).__name__}: {error}", profile)
             return None
+
+    def running(self, stack: ExitStack) -> dict[str, Shim]:
+        """A shim with a running container of each central candidate, by its name; the stack puts them away."""
+        shims = {}
+        for candidate in self.central:
+            shim = stack.enter_context(Shim(candidate, self.node))
+            if self.attempt(candidate, "", shim.run) is not None:
+                shims[candidate.name] = shim
+        return shims
+
+    def end(self, shim: Shim) -> None:
+        """Of one that `running` gave; its events must have come in order."""
+        self.attempt(shim.candidate, "", shim.end)
+        self.check_events(shim.candidate, self.node.events.settle(shim.id))
 
     def rounds(
         self, stage: str, candidates: Sequence[Candidate], rounds: int, warm_up: int | None = None

@@ -10,7 +10,6 @@ import time
 from contextlib import ExitStack
 
 from bench import bundles
-from bench.candidates import Candidate
 from bench.driver import Shim
 from bench.lab import FAILURES, Lab
 from bench.memory import figures
@@ -31,39 +30,23 @@ def measure(lab: Lab) -> None:
     probes = lab.sizes.probes
     every = max(probes // 100, 1)
     with ExitStack() as stack:
-        shims: dict[str, Shim] = {}
-        for candidate in lab.central:
-            shim = Shim(candidate, lab.node)
-            if lab.attempt(candidate, "", _begin, stack, shim):
-                shims[candidate.name] = shim
-        failed: set[str] = set()
+        shims = list(lab.running(stack).values())
         found = lab.session.measure("exec probe", "ms")
         for number in range(probes):
             lab.session.progress.step("exec probes", number + 1, probes)
-            for candidate in lab.central:
-                if candidate.name not in shims or candidate.name in failed:
-                    continue
-                took = lab.attempt(candidate, "", probe, shims[candidate.name], number)
+            for shim in list(shims):
+                took = lab.attempt(shim.candidate, "", probe, shim, number)
                 if took is None:
-                    failed.add(candidate.name)
+                    shims.remove(shim)
                     continue
-                found.add(candidate.name, took)
+                found.add(shim.candidate.name, took)
                 if number % every == 0 and number >= probes * SETTLED:
-                    _note(lab, candidate, shims[candidate.name], number)
-        for candidate in lab.central:
-            if candidate.name in shims and candidate.name not in failed:
-                shim = shims[candidate.name]
-                lab.attempt(candidate, "", shim.end)
-                lab.check_events(candidate, lab.node.events.settle(shim.id))
+                    _note(lab, shim, number)
+        for shim in shims:
+            lab.end(shim)
 
 
-def _begin(stack: ExitStack, shim: Shim) -> bool:
-    stack.enter_context(shim)
-    shim.run()
-    return True
-
-
-def _note(lab: Lab, candidate: Candidate, shim: Shim, number: int) -> None:
+def _note(lab: Lab, shim: Shim, number: int) -> None:
     try:
         now = figures(shim.pid)
     except FAILURES:
@@ -71,7 +54,7 @@ def _note(lab: Lab, candidate: Candidate, shim: Shim, number: int) -> None:
     for name, (unit, limit, enough) in LIMITS.items():
         allowed = limit if lab.sizes.probes >= enough else None
         lab.session.run.trend(f"{name} of the shim", unit, "exec probe", limit=allowed).add(
-            candidate.name, number, now[name]
+            shim.candidate.name, number, now[name]
         )
 
 
