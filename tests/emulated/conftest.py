@@ -1,4 +1,4 @@
-"""What emulated tests share: `emulator`, a private running emulator, and `start_emulator` for one with arguments."""
+"""What emulated tests share: a private running emulator, shims and VMs on it, the bindings, the native library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from shim.hcs_bindings.system import ComputeSystem
 from tests.emulated.bindings import container, reset_libraries, until, use
 from tests.emulated.emulator import Emulator
 from tests.emulated.runhcs_tools import ToolShims
+from tests.emulated.scripted_service import Library, Scripted, scripted_service
 from tests.emulated.shims import Shims
+from tests.emulated.vm_image import VmShims
+from tests.emulated.vm_lab import Vm
+from tests.emulated.wire_client import WireClient
 
 
 @pytest.fixture
@@ -36,11 +40,32 @@ def emulator(start_emulator: Callable[..., Emulator]) -> Emulator:
 
 
 @pytest.fixture
+def client(emulator: Emulator) -> Iterator[WireClient]:
+    """The emulator as its library speaks to it."""
+    with WireClient(emulator.directory) as client:
+        yield client
+
+
+@pytest.fixture
+def vm(emulator: Emulator, client: WireClient, tmp_path: Path) -> Iterator[Vm]:
+    """A utility VM on that emulator, not yet created."""
+    vm = Vm(emulator, client, tmp_path)
+    yield vm
+    vm.close()
+
+
+@pytest.fixture
 def shims(emulator: Emulator) -> Iterator[Shims]:
     """Shims on that emulator, started as containerd would; at the end all are gone and nothing of them is left."""
     shims = Shims(emulator.env)
     yield shims
     shims.close()
+
+
+@pytest.fixture
+def vms(emulator: Emulator, shims: Shims) -> VmShims:
+    """The same, with containers in utility VMs."""
+    return VmShims(emulator, shims)
 
 
 @pytest.fixture
@@ -69,3 +94,16 @@ def running(hcs: Emulator) -> Iterator[ComputeSystem]:
     with ComputeSystem.create("c1", container()) as system:
         system.start()
         yield system
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Scripted]:
+    """A service that answers the native library as a test tells it to."""
+    with scripted_service(tmp_path) as script:
+        yield script
+
+
+@pytest.fixture
+def lib() -> Library:
+    """The native library by its C ABI."""
+    return Library()

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from runhcs.install import library
 from shim.ttrpc import status
-from tests.emulated.emulator import Emulator, eventually
+from tests.emulated.emulator import eventually
 from tests.emulated.shims import Shims, refused
 from tests.emulated.vm_image import SLEEP, VmShims
 
 GPU_CLASS = "5B45201D-F2F2-4F3B-85BB-30FF1F953599"
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 def with_devices(spec: dict[str, Any], *devices: tuple[str, str]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,6 @@ from tests.emulated.shims import Shim, Shims, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo
 
 SERVICE = "containerd.runhcs.v1.diag.ShimDiag"
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 @pytest.fixture

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from shim.ttrpc import status
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.shims import Shim, Shims, refused
+from tests.emulated.emulator import eventually
+from tests.emulated.shims import Shim, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
 ROOT = "microsoft.com/hostprocess-rootfs-location"
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 def workload(vms: VmShims, pod: Shim, name: str, *args: str, **annotations: str) -> Shim:

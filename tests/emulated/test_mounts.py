@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shim.ttrpc import status
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.shims import Shim, Shims, refused
+from tests.emulated.emulator import eventually
+from tests.emulated.shims import Shim, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 class Isolation:

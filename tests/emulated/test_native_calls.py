@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,22 +19,10 @@ from tests.emulated.scripted_service import (
     Library,
     Scripted,
     ffi,
-    scripted_service,
 )
 
 HOME = ffi.new("char16_t[]", "")
 GUID = uuid.UUID("5c8ae2a0-65fd-4c9b-9b0b-2f0a6c6f1a01")
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Scripted]:
-    with scripted_service(tmp_path) as script:
-        yield script
-
-
-@pytest.fixture
-def lib() -> Library:
-    return Library()
 
 
 def guid() -> Any:

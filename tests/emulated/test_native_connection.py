@@ -32,11 +32,6 @@ from tests.emulated.scripted_service import (
 CLIENT = "from tests.emulated.scripted_service import *\nlib = Library()\ndocument = ffi.new('PWSTR *')\n"
 
 
-@pytest.fixture
-def lib() -> Library:
-    return Library()
-
-
 def start_client(directory: Path, program: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "HCS_EMULATOR_DIR": str(directory)}
     command = [sys.executable, "-c", CLIENT + program]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,23 +18,11 @@ from tests.emulated.scripted_service import (
     Library,
     Scripted,
     ffi,
-    scripted_service,
     until,
 )
 
 EXITED = 1
 SERVICE_DISCONNECT = 0x02000000
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Scripted]:
-    with scripted_service(tmp_path) as script:
-        yield script
-
-
-@pytest.fixture
-def lib() -> Library:
-    return Library()
 
 
 class Recorder:

@@ -6,11 +6,7 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from hcs_emulator.service.transport import Client, Reply, Request
 from tests.emulated.scripted_service import (
@@ -26,20 +22,8 @@ from tests.emulated.scripted_service import (
     Library,
     Scripted,
     ffi,
-    scripted_service,
     until,
 )
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Scripted]:
-    with scripted_service(tmp_path) as script:
-        yield script
-
-
-@pytest.fixture
-def lib() -> Library:
-    return Library()
 
 
 class Gate:

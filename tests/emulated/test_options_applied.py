@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,6 @@ from shim.ttrpc import status
 from tests.emulated.emulator import Emulator
 from tests.emulated.shims import Shims, refused
 from tests.emulated.vm_image import VmShims
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 def toml(text: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,11 +18,6 @@ from tests.emulated.vm_image import SLEEP, Reader, VmShims
 HUNGRY = ("dd", "if=/dev/zero", "of=/dev/null", "bs=256M", "count=1")
 COMMITMENT_LIMIT = 0xC000012D
 ALLOWED = "while read name value; do case $name in Cpus_allowed_list:) echo $value;; esac; done < /proc/self/status"
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 def limited(shims: Shims, *args: str, **resources: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,19 +27,6 @@ from tests.emulated.vm_lab import (
     running_container,
 )
 from tests.emulated.wire_client import WireClient
-
-
-@pytest.fixture
-def client(emulator: Emulator) -> Iterator[WireClient]:
-    with WireClient(emulator.directory) as client:
-        yield client
-
-
-@pytest.fixture
-def vm(emulator: Emulator, client: WireClient, tmp_path: Path) -> Iterator[Vm]:
-    vm = Vm(emulator, client, tmp_path)
-    yield vm
-    vm.close()
 
 
 def test_a_hosted_container_from_create_to_delete(emulator: Emulator, client: WireClient, vm: Vm) -> None:

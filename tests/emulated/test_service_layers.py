@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,6 @@ SHARING_VIOLATION = 0x80070020
 BUSY = 0x800700AA
 INVALID_PARAMETER = 0x80070057
 ACCESS_DENIED = 0x80070005
-
-
-@pytest.fixture
-def client(emulator: Emulator) -> Iterator[WireClient]:
-    with WireClient(emulator.directory) as client:
-        yield client
 
 
 @pytest.fixture

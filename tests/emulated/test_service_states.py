@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,12 +24,6 @@ ACCESS_DENIED = 0x80070005
 ELEMENT_NOT_FOUND = 0x80070490
 NOT_SUPPORTED = 0x80070032
 GENERIC_ALL = 0x10000000
-
-
-@pytest.fixture
-def client(emulator: Emulator) -> Iterator[WireClient]:
-    with WireClient(emulator.directory) as client:
-        yield client
 
 
 def created(client: WireClient, identifier: str = "one") -> int:

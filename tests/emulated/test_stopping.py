@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -18,11 +18,6 @@ SIGTERM, SIGKILL = signal.SIGTERM, signal.SIGKILL
 BOUND = 110.0
 PATIENT = ("sh", "-c", "trap 'echo bye; exit 23' TERM; echo ready; while :; do sleep 0.05; done")
 DEAF = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 @pytest.fixture(params=["process", "vm"])

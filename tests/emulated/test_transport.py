@@ -7,7 +7,6 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ from hcs_emulator.service.wire import CALLS_BY_NAME, MAX_FRAME, RequestReader, W
 from tests.emulated.scripted_service import Scripted, scripted_service, until
 
 PING = Request("HcsGetServiceProperties", strings=["{}"])
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Scripted]:
-    with scripted_service(tmp_path) as script:
-        yield script
 
 
 def connect(service: Scripted) -> socket.socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,6 @@ from tests.emulated.bindings import reset_libraries, use
 from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.shims import Shims, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo, options
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 def test_it_runs_and_reports_its_exit(vms: VmShims) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,14 +14,9 @@ from shim.api.types import Status
 from shim.hcs_bindings import network
 from shim.ttrpc import status
 from tests.emulated.bindings import reset_libraries, use
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.shims import Shim, Shims, refused
+from tests.emulated.emulator import eventually
+from tests.emulated.shims import Shim, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 def test_the_sandbox_is_a_vm_without_a_container(vms: VmShims) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,17 +19,12 @@ import pytest
 from shim.container.ledger import Ledger
 from shim.ttrpc import status
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.shims import Shim, Shims
+from tests.emulated.emulator import eventually
+from tests.emulated.shims import Shim
 from tests.emulated.vm_image import SLEEP, VmShims
 
 PARTS = 3
 PATIENCE = 60.0
-
-
-@pytest.fixture
-def vms(emulator: Emulator, shims: Shims) -> Iterator[VmShims]:
-    yield VmShims(emulator, shims)
 
 
 class Life:
