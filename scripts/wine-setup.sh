@@ -27,8 +27,10 @@ make_template() {
     # No menus, no Mono, no Gecko: nothing that would ask or download.
     export WINEDLLOVERRIDES="winemenubuilder.exe=;mscoree=;mshtml="
     rm -rf "$WINEPREFIX"
-    timeout 300 wineboot -i &&
-        timeout 60 wine reg add 'HKCU\Software\Wine' /v Version /d win10 /f &&
+    local as_ever= # addresses not randomised: scripts/wine_prefix.py says why
+    ! setarch -R true || as_ever="setarch -R"
+    timeout 300 $as_ever wineboot -i &&
+        timeout 60 $as_ever wine reg add 'HKCU\Software\Wine' /v Version /d win10 /f &&
         { timeout 60 wineserver -w || { timeout 10 wineserver -k; timeout 60 wineserver -w; }; } &&
         mv "$WINEPREFIX" "$template"
 }

@@ -1,10 +1,16 @@
 """A Wine prefix of one's own: a copy of the template that scripts/wine-setup.sh made, its server, programs in it.
 
-Two things about Wine make this a page of its own. Its services live on with the streams of whatever started them, so
+Three things about Wine make this a page of its own. Its services live on with the streams of whatever started them, so
 nobody may wait for the end of a pipe that was given to Wine: the services are started first, with streams that lead
 nowhere, and `run` reads a program's output until the program ends, not until the pipe does. And a server that is left
 behind keeps every program of its prefix alive: so it is our child, in the foreground, told to go when we do, and
 everything in the prefix goes with it. A keeper, a second child that sees the end of its stdin, ends whoever stays.
+
+And Wine's 64-bit loader is linked to a fixed address, 0x7d000000, not far below the page that Windows shares with every
+program, 0x7ffe0000. Since Linux 6.9 the heap of such a program begins anywhere in the gigabyte above it. Where it takes
+the place of that page, one time in 7,500, the program ends before it has begun, with exit code 1 and without a word, and
+a parent under Wine is told ERROR_INTERNAL_ERROR. So Wine runs without randomised addresses: by a `wine` of our own,
+which comes first on the PATH of `environment`.
 """
 
 from __future__ import annotations
@@ -35,7 +41,9 @@ class Prefix:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.drive = directory / "drive_c"
-        self.environment = {**os.environ, "WINEPREFIX": str(directory), "WINEDEBUG": "-all"}
+        self._programs = directory / "bin"
+        path = f"{self._programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        self.environment = {**os.environ, "WINEPREFIX": str(directory), "WINEDEBUG": "-all", "PATH": path}
         self._server: subprocess.Popen[bytes] | None = None
         self._keeper: subprocess.Popen[bytes] | None = None
 
@@ -47,6 +55,11 @@ class Prefix:
         )  # fmt: skip
         if done.returncode:
             raise OSError(f"{SETUP} failed ({done.returncode}):\n{done.stdout.decode(errors='replace')}")
+        self._programs.mkdir()
+        for name in ("wine", "wineboot"):
+            script = self._programs / name
+            script.write_text(f'#!/bin/sh\nexec {" ".join([*not_randomised(), str(shutil.which(name))])} "$@"\n')
+            script.chmod(0o755)
 
     def start(self) -> None:
         """The server and Wine's services."""
@@ -129,6 +142,16 @@ class Prefix:
 def tied_to_us(command: list[str], signal_name: str = "TERM") -> list[str]:
     """The command that ends when the thread that starts it does, however that ends."""
     return ["setpriv", "--pdeathsig", signal_name, *command] if shutil.which("setpriv") else command
+
+
+def not_randomised() -> list[str]:
+    """In front of a command: its addresses, and those of all that it starts, are the same every time. Nothing where
+    that is forbidden, as it is in many containers."""
+    try:
+        done = subprocess.run(["setarch", "-R", "true"], check=False, timeout=END_TIME, **NOWHERE)
+    except FileNotFoundError:
+        return []
+    return [] if done.returncode else ["setarch", "-R"]
 
 
 def _feed(running: subprocess.Popen[bytes], data: bytes) -> None:

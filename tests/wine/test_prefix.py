@@ -1,4 +1,5 @@
-"""A prefix ends with whoever made it, in order or not: programs that stay would eat the machine, run by run."""
+"""A prefix ends with whoever made it, in order or not: programs that stay would eat the machine, run by run. And no
+program of it is lost because its heap lies where Wine wants to put something else."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from wine_prefix import Prefix
+import pytest
+from wine_prefix import NOWHERE, Prefix, not_randomised
 
 from tests.wine.conftest import PATIENCE, ROOT
 from tests.wine.node import eventually
 
+NOT_RANDOMISED = 0x40000
 OWNER = """
 import subprocess, sys, time
 from pathlib import Path
@@ -51,3 +54,34 @@ def test_its_end_in_order(tmp_path: Path) -> None:
     finally:
         prefix.end()
     eventually(lambda: not prefix.processes(), "the end of all programs")
+
+
+@pytest.mark.skipif(not not_randomised(), reason="addresses cannot be kept from being randomised here")
+def test_no_address_is_randomised(tmp_path: Path) -> None:
+    """Neither of what we start, nor of what that starts."""
+    prefix = Prefix(tmp_path / "prefix")
+    prefix.make()
+    try:
+        prefix.start()
+        command = ["wine", "cmd", "/c", "ping -n 600 127.0.0.1"]
+        subprocess.Popen(command, env=prefix.environment, **NOWHERE)
+        eventually(lambda: any("ping" in name for name in _programs(prefix)), "a program of a program", PATIENCE)
+        programs = _programs(prefix)
+        assert len(programs) > 3
+        assert set(programs.values()) == {NOT_RANDOMISED}, programs
+    finally:
+        prefix.end()
+
+
+def _programs(prefix: Prefix) -> dict[str, int]:
+    """Windows programs in a prefix, and how Linux executes them: personality(2)."""
+    found = {}
+    for pid in prefix.processes():
+        process = Path(f"/proc/{pid}")
+        try:
+            if not (process / "exe").readlink().name.startswith("wineserver"):
+                name = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                found[f"{pid} {name}"] = int((process / "personality").read_text(), 16)
+        except OSError:
+            continue  # it has just ended
+    return found
