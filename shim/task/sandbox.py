@@ -15,6 +15,7 @@ import time
 from shim.api import sandbox as api
 from shim.api.types import Metric, Platform, Status
 from shim.api.wellknown import Timestamp
+from shim.platform import daemon
 from shim.task.errors import deadline_exceeded, not_found
 from shim.ttrpc.server import Call, Method
 
@@ -130,6 +131,7 @@ class SandboxService:
         try:
             self._pod.end()
         finally:
+            daemon.leave_bundle()
             call.reply(EMPTY)
             call.connection.wait_end(GOODBYE_TIMEOUT)
             self._context.request_shutdown(False)

@@ -19,6 +19,7 @@ from _thread import start_new_thread
 
 from shim import spans
 from shim.api.wire import read_string, read_tag, skip, varint
+from shim.platform import daemon
 from shim.task.errors import to_status, unimplemented
 from shim.task.pod import Pod
 from shim.ttrpc import status
@@ -206,8 +207,9 @@ class TaskService:
         request = api.ShutdownRequest.decode(call.payload)
         if not self._pod.ends_with(request.id):
             return EMPTY
-        # The answer first: containerd would report a lost connection instead.
+        # The answer first: containerd would report a lost connection instead. It may remove the bundle right after it.
         deferred = call.defer()
+        daemon.leave_bundle()
         call.reply(EMPTY)
         if self._pod.is_quiet:
             self._context.request_shutdown(request.now)

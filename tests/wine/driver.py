@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -213,6 +214,21 @@ def execs_and_kill(program: str, directory: str) -> Any:
     }  # fmt: skip
 
 
+def bundle_removed(program: str, directory: str) -> Any:
+    """containerd removes the bundle as soon as Shutdown is answered, while the shim is still on its way out."""
+    shim = Shim(program, directory, "bundle", "cmd /c exit 0")
+    task = shim.start()
+    task.create()
+    task.delete()
+    task.shutdown()
+    problem = ""
+    try:
+        shutil.rmtree(shim.bundle)
+    except OSError as error:
+        problem = str(error)
+    return {"problem": problem, "gone": shim.gone()}
+
+
 def squatted(program: str, directory: str) -> Any:
     """A name that somebody else holds already is noticed, and nothing is left behind."""
     shim = Shim(program, directory, "squatted", "cmd /c exit 0")
@@ -256,4 +272,4 @@ if __name__ == "__main__":
     sys.modules["tests.wine.driver"] = sys.modules["__main__"]
     from tests.wine import scenarios
 
-    main(life, stdin, execs_and_kill, squatted, descriptor, *scenarios.ALL)
+    main(life, stdin, execs_and_kill, bundle_removed, squatted, descriptor, *scenarios.ALL)

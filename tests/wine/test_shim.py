@@ -44,6 +44,13 @@ def test_exec_and_kill(machine: Machine) -> None:
     assert result["gone"]
 
 
+def test_the_bundle_can_be_removed_after_shutdown(machine: Machine) -> None:
+    """An open file in it would keep it: Windows removes no folder of a file that somebody has open."""
+    result = machine.drive_shim("bundle_removed")
+    assert result["problem"] == ""
+    assert result["gone"]
+
+
 def test_a_squatted_name_is_noticed(machine: Machine) -> None:
     result = machine.drive_shim("squatted")
     assert "is taken" in result["error"]

@@ -262,6 +262,17 @@ def close_stdout() -> None:
         nt.close(null)
 
 
+def leave_bundle() -> None:
+    """Let go of the panic log: Windows cannot remove a folder as long as a file of it, though deleted, is open. What
+    goes wrong from here on is told by the log channel alone."""
+    try:
+        null = nt.open("NUL", nt.O_RDWR)
+        nt.dup2(null, 2, False)
+        nt.close(null)
+    except OSError:
+        pass  # no reason to stay
+
+
 def exit_now(code: int) -> NoReturn:
     """Leave without the interpreter's clean-up, which takes longer than some commands and would trip over threads."""
     try:
