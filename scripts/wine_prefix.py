@@ -8,7 +8,7 @@ everything in the prefix goes with it. A keeper, a second child that sees the en
 
 And Wine's 64-bit loader is linked to a fixed address, 0x7d000000, not far below the page that Windows shares with every
 program, 0x7ffe0000. Since Linux 6.9 the heap of such a program begins anywhere in the gigabyte above it. Where it takes
-the place of that page, one time in 7,500, the program ends before it has begun, with exit code 1 and without a word, and
+the place of that page, one time in 7,500, the program ends before it has begun, with code 1 and without a word, and
 a parent under Wine is told ERROR_INTERNAL_ERROR. So Wine runs without randomised addresses: by a `wine` of our own,
 which comes first on the PATH of `environment`.
 """
