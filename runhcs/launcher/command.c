@@ -1,10 +1,7 @@
-/* The command line, and the address that follows from it: what shim/__main__.py and shim/platform/linux/endpoint.py do,
-   for the forms in which containerd writes them. */
-#include <stdio.h>
-#include <stdlib.h>
+/* The command line: what shim/__main__.py reads, in the forms in which containerd writes it. */
 #include <string.h>
 
-#include "launcher.h"
+#include "common.h"
 
 bool is_plain(const char *text, size_t length) {
     for (size_t at = 0; at < length; at++) {
@@ -45,8 +42,10 @@ bool read_command(int argc, char **argv, struct command *command) {
             continue;
         }
         const char *name = word + (word[1] == '-' ? 2 : 1);
-        if (strcmp(name, "debug") == 0)
+        if (strcmp(name, "debug") == 0) {
+            command->debug = true;
             continue;
+        }
         size_t length = strcspn(name, "=");
         const char **place = place_of(command, name, length);
         if (place == NULL)
@@ -66,29 +65,12 @@ bool read_command(int argc, char **argv, struct command *command) {
            is_plain(command->id, strlen(command->id));
 }
 
-/* Whether it is what Go's path.Clean makes of it: only then is it hashed as it is. */
-static bool is_clean(const char *path) {
-    if (path[0] != '/' || path[1] == '\0' || !is_printable(path, strlen(path)))
-        return false;
-    while (*path == '/') {
-        size_t length = strcspn(++path, "/");
-        if (length == 0 || (length <= 2 && memcmp(path, "..", length) == 0))
-            return false;
-        path += length;
-    }
-    return true;
-}
-
-bool socket_path(const struct command *command, const char *id, struct sockaddr_un *address) {
-    const char *directory = getenv(DIRECTORY_VARIABLE);
-    if (directory == NULL || *directory == '\0')
-        directory = DEFAULT_DIRECTORY;
-    char joined[MAX_PATH], hex[65];
-    int length = snprintf(joined, sizeof joined, "%s/%s/%s", command->address, command->namespace, id);
-    if (!is_clean(directory) || !is_clean(command->address) || length >= (int)sizeof joined)
-        return false;
-    sha256_hex(joined, (size_t)length, hex);
-    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    length = snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", directory, hex);
-    return length < (int)sizeof address->sun_path - 1; /* containerd's limit is one below the kernel's */
+bool is_sandbox_bundle(const char *bundle) {
+    const char *end = bundle + strlen(bundle), *plugin = "/" SANDBOX_CONTROLLER;
+    for (int parts = 0; parts < 2; parts++)
+        for (end -= end > bundle; end > bundle && *end != '/' && *end != '\\'; end--)
+            continue;
+    size_t length = strlen(plugin);
+    return (size_t)(end - bundle) >= length && (end[-(ptrdiff_t)length] == '/' || end[-(ptrdiff_t)length] == '\\') &&
+           memcmp(end - length + 1, plugin + 1, length - 1) == 0;
 }

@@ -1,23 +1,17 @@
-/* What the files of the launcher share. launcher.c says what the whole is for.
-
-   "Unusual" is the word for whatever the native commands do not know how to do exactly as Python does it: then nothing
-   has been changed, and Python runs the command. */
+/* What the files of the launcher share; launcher.c says what the whole is for, common.h what it has in common with the
+   launcher of Windows. */
 #ifndef LAUNCHER_H
 #define LAUNCHER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
-#define NAME "containerd-shim-runhcs-v1"
+#include "common.h"
+
 #define DEFAULT_DIRECTORY "/run/containerd/s"
 #define DIRECTORY_VARIABLE "RUNHCS_SOCKET_DIR"
 #define SCHEME "unix://"
-#define SANDBOX_CONTROLLER "io.containerd.sandbox.controller.v1.shim"
-#define MAX_ARGUMENTS 256
 #define MAX_PATH 4096
 
 /* -- settings, written by `runhcs install`: launcher.c ------------------------------------------------------------- */
@@ -31,20 +25,10 @@ struct settings {
 /* What Python is told beside the command line; `option` may be NULL. Room for MAX_ARGUMENTS + 6. */
 void python_arguments(const struct settings *settings, char *option, int argc, char **argv, char **words);
 
-/* -- the command line: command.c ----------------------------------------------------------------------------------- */
-
-struct command {
-    const char *action, *namespace, *address, *publish, *id, *bundle;
-};
-
-/* False if it is unusual. */
-bool read_command(int argc, char **argv, struct command *command);
+/* -- the address: address.c ----------------------------------------------------------------------------------------- */
 
 /* The path of the socket of the shim that serves this id; false if it is unusual. */
 bool socket_path(const struct command *command, const char *id, struct sockaddr_un *address);
-
-bool is_plain(const char *text, size_t length);     /* letters, digits, "-_." and nothing that means a directory */
-bool is_printable(const char *text, size_t length); /* ASCII */
 void sha256_hex(const void *data, size_t length, char hex[65]);
 
 /* -- small files: files.c ------------------------------------------------------------------------------------------ */
@@ -56,20 +40,6 @@ bool write_all(int fd, const char *data, size_t length);
 bool print(const void *data, size_t length);
 /* The whole file or none of it, in the current directory. */
 bool write_file(const char *name, const char *content);
-
-/* -- what is in config.json and on stdin: spec.c, options.c --------------------------------------------------------- */
-
-enum role { UNUSUAL, ALONE, SANDBOX, MEMBER };
-
-/* The part of the container in a pod; `sandbox` is the id of the pod's sandbox then. */
-enum role read_role(const char *json, size_t length, const char *id, char *sandbox, size_t size);
-
-/* Whether Python would accept them without complaint. */
-bool options_are_usual(const unsigned char *data, size_t length, const char *id);
-
-/* A varint; false if there is none. */
-bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
-size_t put_varint(unsigned char *to, uint64_t value);
 
 /* -- commands: start.c, join.c, delete.c ----------------------------------------------------------------------------- */
 

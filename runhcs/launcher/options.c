@@ -4,7 +4,7 @@
    not. What is known to be fine: a protobuf Any with this runtime's own options, fields as the .proto file has them. */
 #include <string.h>
 
-#include "launcher.h"
+#include "common.h"
 
 #define OPTIONS_TYPE "containerd.runhcs.v1.Options"
 

@@ -5,7 +5,7 @@
    is left means the same to both. */
 #include <string.h>
 
-#include "launcher.h"
+#include "common.h"
 
 #define CONTAINER_TYPE "io.kubernetes.cri.container-type"
 #define SANDBOX_ID "io.kubernetes.cri.sandbox-id"

@@ -20,22 +20,10 @@
 
 #include "launcher.h"
 
-#define MAX_SPEC (1 << 20)
-#define SMALL_OPTIONS (64 << 10)
 #define STDIN_LIMIT (10 << 20) /* as in shim/commands */
 #define BACKLOG 128
 /* The daemon's descriptors, after standard input, output and error. */
 enum { LISTENER = 3, LINK, OPTIONS };
-
-/* …/<plugin>/<namespace>/<id>: a sandbox to be made by the Sandbox service. */
-static bool is_sandbox_bundle(const char *bundle) {
-    const char *end = bundle + strlen(bundle);
-    for (int parts = 0; parts < 2; parts++)
-        for (end -= end > bundle; end > bundle && *end != '/'; end--)
-            continue;
-    size_t length = strlen("/" SANDBOX_CONTROLLER);
-    return (size_t)(end - bundle) >= length && memcmp(end - length, "/" SANDBOX_CONTROLLER, length) == 0;
-}
 
 static enum role read_own_role(const char *id, char *sandbox, size_t size) {
     static char json[MAX_SPEC];

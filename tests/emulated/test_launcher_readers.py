@@ -24,7 +24,7 @@ from shim.lean_json import loads
 from shim.platform import endpoint
 
 RUNHCS = "containerd.runhcs.v1.Options"
-READERS = ("command.c", "files.c", "options.c", "sha256.c", "spec.c")
+READERS = ("address.c", "command.c", "files.c", "options.c", "sha256.c", "spec.c")
 ASKED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 

@@ -1,0 +1,33 @@
+/* The address that follows from a command line: what shim/platform/linux/endpoint.py makes of it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher.h"
+
+/* Whether it is what Go's path.Clean makes of it: only then is it hashed as it is. */
+static bool is_clean(const char *path) {
+    if (path[0] != '/' || path[1] == '\0' || !is_printable(path, strlen(path)))
+        return false;
+    while (*path == '/') {
+        size_t length = strcspn(++path, "/");
+        if (length == 0 || (length <= 2 && memcmp(path, "..", length) == 0))
+            return false;
+        path += length;
+    }
+    return true;
+}
+
+bool socket_path(const struct command *command, const char *id, struct sockaddr_un *address) {
+    const char *directory = getenv(DIRECTORY_VARIABLE);
+    if (directory == NULL || *directory == '\0')
+        directory = DEFAULT_DIRECTORY;
+    char joined[MAX_PATH], hex[65];
+    int length = snprintf(joined, sizeof joined, "%s/%s/%s", command->address, command->namespace, id);
+    if (!is_clean(directory) || !is_clean(command->address) || length >= (int)sizeof joined)
+        return false;
+    sha256_hex(joined, (size_t)length, hex);
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    length = snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", directory, hex);
+    return length < (int)sizeof address->sun_path - 1; /* containerd's limit is one below the kernel's */
+}
