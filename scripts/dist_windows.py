@@ -32,6 +32,8 @@ from wine_prefix import Prefix
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ROOT / "packaging" / "windows"
+# What the launchers of Linux and of Windows have in common.
+SHARED = ROOT / "runhcs" / "launcher"
 FOLDER = "containerd-shim-runhcs"
 CACHE = Path(
     os.environ.get("RUNHCS_CACHE")
@@ -60,11 +62,15 @@ CODECS = ("aliases", "ascii", "cp1252", "cp437", "idna", "latin_1", "mbcs", "oem
 OPTIMISED = {"shim": 2, "runhcs": 0}  # the shim without docstrings and asserts; commands show theirs as help
 # What Python loads before boot.py can lead it to the modules: it is in the launchers.
 EARLY = ("encodings/__init__", "encodings/aliases", "encodings/utf_8", "linecache")
+SHIM = "containerd-shim-runhcs-v1.exe"
 # What the launchers import and call.
 PROGRAMS = {
-    "containerd-shim-runhcs-v1.exe": "from shim.__main__ import command\ncommand()\n",
+    SHIM: "from shim.__main__ import command\ncommand()\n",
     "runhcs.exe": "from runhcs.__main__ import main\nsys.exit(main())\n",
 }
+# What the shim's does without Python.
+NATIVE = [SOURCES / name for name in ("native.c", "files.c", "delete.c")]
+NATIVE += [SHARED / name for name in ("command.c", "leftovers.c", "options.c")]
 COMPILE_TIME = 300.0
 PYC_HEADER = 16
 EPOCH = (2020, 1, 1, 0, 0, 0)
@@ -188,10 +194,13 @@ def build_launcher(program: str, call: str, early: dict[str, bytes], work: Path)
         lines.append(f"static const unsigned char early{number}[] = {{{','.join(map(str, code))}}};")
         entries += f'{{"{module_name(path)}", early{number}, {len(code)}, {int(is_package)}}}, '
     header.write_text("\n".join([*lines, f"#define EARLY_MODULES {entries}"]) + "\n")
-    defines = ["-include", str(header), '-DPYTHON_DLL=L"python313.dll"']
+    defines = ["-include", str(header), '-DPYTHON_DLL=L"python313.dll"', "-D__USE_MINGW_ANSI_STDIO=1"]
     flags = ["-std=c11", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-municode", "-Wl,--no-insert-timestamp"]
-    compiler = ["x86_64-w64-mingw32-gcc", *flags, *defines]
-    subprocess.run([*compiler, str(SOURCES / "launcher.c"), "-o", str(output)], check=True)
+    sources = [SOURCES / "launcher.c"]
+    if program == SHIM:
+        sources += NATIVE
+        flags += ["-DNATIVE", f"-I{SHARED}"]
+    subprocess.run(["x86_64-w64-mingw32-gcc", *flags, *defines, *map(str, sources), "-o", str(output)], check=True)
     return output.read_bytes()
 
 

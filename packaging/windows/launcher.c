@@ -3,12 +3,18 @@
    The DLL is loaded by its full path and asked for one function, so no import library is needed and nothing on PATH can take its place.
    python3xx._pth beside the DLL fixes sys.path; with it Python reads no environment, no registry and no site-packages (-I -S).
    PROGRAM is the text it runs: boot.py, and what calls our command. What Python loads before that text is in this program, too
-   (EARLY_MODULES and its parts, as scripts/dist_windows.py writes them): every file that is not looked for is time. */
+   (EARLY_MODULES and its parts, as scripts/dist_windows.py writes them): every file that is not looked for is time.
+
+   With NATIVE, which the shim's has, the usual commands are done without Python: native.c. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 #include <stdio.h>
 #include <wchar.h>
+
+#ifdef NATIVE
+#include "native.h"
+#endif
 
 #ifndef PROGRAM
 #error "PROGRAM is the text that Python runs"
@@ -38,6 +44,10 @@ static int fail(const wchar_t *what) {
 int wmain(int count, wchar_t **given) {
     static wchar_t *fixed[] = {L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
+#ifdef NATIVE
+    if (run_natively(count, given))
+        ExitProcess(0);
+#endif
     DWORD length = GetModuleFileNameW(NULL, path, PLACES);
     wchar_t *slash = length == 0 || length == PLACES ? NULL : wcsrchr(path, L'\\');
     if (slash == NULL || (size_t)(slash - path) + wcslen(FOLDER PYTHON_DLL) >= PLACES)
