@@ -55,6 +55,9 @@ class AbsentContainer:
     def on_exit(self, callback: Callable[[], object]) -> None:
         """Nothing can happen to it."""
 
+    def stop(self) -> None:
+        """Nothing runs in it."""
+
     def teardown(self) -> None:
         """Nothing is held."""
 

@@ -52,6 +52,7 @@ class Container:
         self._entry = entry
         self._warn = warn
         self._lock = allocate_lock()
+        self._stopped: bool | None = None  # None: nobody has tried yet
         self._torn_down = False
         self._has_init = False
         self._doomed = False
@@ -180,13 +181,18 @@ class Container:
 
     # The end.
 
+    def stop(self) -> None:
+        """End all that runs in it. Once; another caller waits for the first."""
+        with self._lock:
+            self._stop_once()
+
     def teardown(self) -> None:
         """Stop the container and free what it holds. Once; another caller waits for the first."""
         with self._lock:
             if self._torn_down:
                 return
             self._torn_down = True
-            stopped = self._stop()
+            stopped = self._stop_once()
             if self._doomed:
                 self.system.close()
             for failure in self.ledger.free_all(RELEASE_SECONDS, keep=[self._entry]):
@@ -194,6 +200,11 @@ class Container:
             self.system.close()
             if stopped:
                 self.ledger.strike(self._entry)
+
+    def _stop_once(self) -> bool:
+        if self._stopped is None:
+            self._stopped = self._stop()
+        return self._stopped
 
     def _stop(self) -> bool:
         ways = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))

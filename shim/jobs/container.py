@@ -59,6 +59,7 @@ class JobContainer:
         self._entry = entry
         self._warn = warn
         self._lock = allocate_lock()
+        self._stopped = False
         self._torn_down = False
         self._init: Process | None = None
 
@@ -227,20 +228,32 @@ class JobContainer:
 
     # The end.
 
+    def stop(self) -> None:
+        """End what is left, by asking first unless the first process was ended by force. Once; another caller waits for
+        the first."""
+        with self._lock:
+            self._stop_once()
+
+    def _stop_once(self) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        self.system.over = True
+        try:
+            forced = self._init is None or getattr(self._init, "killed", False)
+            if not forced and self._job.signal_all("CtrlShutdown"):
+                self._job.wait_empty(SHUTDOWN_SECONDS)
+            self._job.terminate()
+        except jobs.JobError as error:
+            self._warn(f"container {self.id} has not ended: {error}")
+
     def teardown(self) -> None:
-        """End what is left, by asking first unless the first process was ended by force, and free what it holds."""
+        """Stop the container and free what it holds. Once; another caller waits for the first."""
         with self._lock:
             if self._torn_down:
                 return
             self._torn_down = True
-            self.system.over = True
-            try:
-                forced = self._init is None or getattr(self._init, "killed", False)
-                if not forced and self._job.signal_all("CtrlShutdown"):
-                    self._job.wait_empty(SHUTDOWN_SECONDS)
-                self._job.terminate()
-            except jobs.JobError as error:
-                self._warn(f"container {self.id} has not ended: {error}")
+            self._stop_once()
             for failure in self.ledger.free_all(RELEASE_SECONDS, keep=[self._entry]):
                 self._warn(str(failure))
             self._job.close()

@@ -9,7 +9,8 @@ any lock from bytes that each transition leaves behind.
 
 An exit comes in two steps. That the process is gone is known at once, from a thread of the bindings, and State says
 so. What it wrote may still be on its way: a thread of its own lets the output drain (bounded), then hands over to the
-task, which publishes the exit, tears down if this was the init, and only then releases whoever waits.
+task, which publishes the exit, tears down if this was the init, and only then releases whoever waits. A child that a
+killed init has left behind holds its streams open: it is ended then, with everything in the container.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ _NAMES = {Status.CREATED: "created", Status.RUNNING: "running", Status.STOPPED: 
 
 class Process:
     __slots__ = (
-        "_bundle", "_ended", "_event_of", "_forced", "_gate", "_hcs", "_io", "_launch", "_log", "_state", "_task_id",
-        "done", "exec_id", "exit_status", "exited_at", "is_init", "pid", "started", "state_answer", "status", "stopped",
-        "terminal",
+        "_bundle", "_ended", "_event_of", "_forced", "_gate", "_hcs", "_io", "_killed", "_launch", "_log", "_state",
+        "_take_along", "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "pid", "started",
+        "state_answer", "status", "stopped", "terminal",
     )  # fmt: skip
 
     def __init__(
@@ -69,9 +70,11 @@ class Process:
         launch: Callable[[], HcsProcess],
         ended: Callable[[Process], None],
         event_of: Callable[[int], str | None] = console_event,
+        take_along: Callable[[], None] | None = None,
     ) -> None:
         """`exec_id` is the task's own id for its init. `launch` runs it; `ended` is the task's part of its exit, called
-        once, in a thread; `event_of` says which console event a signal is, None for termination."""
+        once, in a thread; `event_of` says which console event a signal is, None for termination. `take_along` ends
+        everything that a process which was killed has left behind."""
         self._task_id = task_id
         self._bundle = bundle
         self._io = io
@@ -79,10 +82,12 @@ class Process:
         self._launch = launch
         self._ended = ended
         self._event_of = event_of
+        self._take_along = take_along
         self._gate = allocate_lock()
         self._state = allocate_lock()
         self._hcs: HcsProcess | None = None
         self._forced = False  # made to end, or its end is being waited for: no time for who reads late
+        self._killed = False  # by force, which whoever asked for it means for what it has started as well
         self.exec_id = exec_id
         self.is_init = exec_id == task_id
         self.terminal = io.terminal
@@ -178,6 +183,7 @@ class Process:
                 # HcsSignalProcess may return only when the target is dead.
                 start_new_thread(self._signal, (hcs, event))
                 return
+            self._killed = True
         finally:
             self._gate.release()
         self._terminate(hcs)
@@ -261,7 +267,7 @@ class Process:
         hcs, self._hcs = self._hcs, None
         try:
             with span("stdio"):
-                if hcs is not None and not self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient):
+                if hcs is not None and not self._drained(hcs):
                     self._log.warning("output was still on its way when its time was over", **self._fields())
                 self._io.close()
             if hcs is not None:
@@ -274,6 +280,18 @@ class Process:
             self._log.error("reporting an exit", error=error, **self._fields())
         finally:
             self.done.release()
+
+    def _drained(self, hcs: HcsProcess) -> bool:
+        take_along = self._take_along if self._killed else None
+
+        if take_along is None:
+            return self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient, held_open=None)
+
+        def held_open() -> None:
+            hcs.close()  # before the container's end, as for every process
+            take_along()
+
+        return self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient, held_open=held_open)
 
     def _is_patient(self) -> bool:
         return not self._forced

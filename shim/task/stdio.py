@@ -10,8 +10,9 @@
 How long `drained` waits: until both outputs have ended and the client has taken everything (Go's clients forget a FIFO
 if they hear of the exit before their own open of it has returned). If something else still holds them open (a child
 left behind), only what was in the pipes when the process exited is owed to the client, and `quiet` seconds are given
-for more. A client that takes nothing for `quiet` seconds is not waited for any longer; one that reads slowly is, for as
-long as it goes on, but no longer than MAX_DRAIN: with the pipe's size of 1 MiB that is any reader above 35 KiB/s.
+for more; a caller who can end whoever holds them is told, and does. A client that takes nothing for `quiet` seconds is
+not waited for any longer; one that reads slowly is, for as long as it goes on, but no longer than MAX_DRAIN: with the
+pipe's size of 1 MiB that is any reader above 35 KiB/s.
 
 A client that has not opened its end by then is late or will never come. It is taken for late while the streams
 themselves are young, LATE seconds from open_stdio() on, unless it was seen at the start, and so has left since, or the
@@ -222,11 +223,16 @@ class Stdio:
     # -- after its exit
 
     def drained(
-        self, timeout: float = QUIET, longest: float = MAX_DRAIN, patient: Callable[[], bool] = lambda: True
+        self,
+        timeout: float = QUIET,
+        longest: float = MAX_DRAIN,
+        patient: Callable[[], bool] = lambda: True,
+        held_open: Callable[[], None] | None = None,
     ) -> bool:
         """Wait as the page's head says, `timeout` being the seconds without progress. False if output was given up. A
-        client is taken for late only as long as the caller is `patient`, which may change at any time."""
-        if not self._moved(timeout, longest, patient):
+        client is taken for late only as long as the caller is `patient`, which may change at any time. `held_open` is
+        called, once, when all that is owed has been moved and the outputs have not ended for a moment."""
+        if not self._moved(timeout, longest, patient, held_open):
             return False
         # What a child left behind keeps open is over, too. Without our own end can be seen who else has the FIFO open.
         relay.stop([kept.pump for kept in self._kept if not kept.pump.over])
@@ -249,7 +255,9 @@ class Stdio:
             pause = min(2 * pause, _LOOK)
         return True
 
-    def _moved(self, timeout: float, longest: float, patient: Callable[[], bool]) -> bool:
+    def _moved(
+        self, timeout: float, longest: float, patient: Callable[[], bool], held_open: Callable[[], None] | None
+    ) -> bool:
         pumps = [pump for pump in self._outputs if isinstance(pump, platform.Pump)]
         begin = progress = monotonic()
         if not pumps or self._drained.wait(0):
@@ -267,6 +275,11 @@ class Stdio:
             left = end - monotonic()
             if self._drained.wait(max(min(left, _LOOK), 0)):
                 return True
+            if paid and held_open is not None:
+                held_open()
+                held_open = None
+                begin = monotonic()
+                continue
             if left <= 0:
                 return paid
             now = [pump.moved for pump in pumps]

@@ -1,9 +1,10 @@
 """One container as the task API sees it: an init process, any number of execs, and the end of all of them.
 
 The end has one path. Whatever stops the init (its exit, a kill before the start, a failed start, the death of the
-container) leads to `_init_ended`, once, in a thread: no exec may join any more and those that are left are put out,
-their exits are published; last figures are taken; the container is torn down; the init's exit is published; then
-whoever waits is released. Delete waits for that, for a while.
+container) leads to `_init_ended`, once, in a thread: no exec may join any more and those that are left are put out;
+last figures are taken; the container is torn down; the execs' exits are published, then the init's; then whoever waits
+is released. Delete waits for that, for a while. The first half comes earlier for a killed init whose streams somebody
+holds open (`_stop_all`): its container is stopped while its output is waited for.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from shim.logs import Log
     from shim.task.announce import Announcer
     from shim.task.seam import Container, Document, HcsProcess, ProcessIO
+    from shim.task.waiters import Waiters
     from shim.uvm.vm import Vm
 
 # HCS answers a question at once, or is in trouble.
@@ -42,6 +44,8 @@ DELETE_TIMEOUT = 30.0
 EXPEL_TIMEOUT = 5.0
 # After the teardown nothing runs any more; what is missing then are only notices.
 NOTICE_TIMEOUT = 3.0
+# How long the init's exit waits for the last output of its execs.
+LAST_OUTPUT_TIMEOUT = 10.0
 # STATUS_COMMITMENT_LIMIT: how a process ends that asked for more memory than its container may have. Windows tells
 # nobody; CRI calls the container OOMKilled if we do.
 COMMITMENT_LIMIT = 0xC000012D
@@ -84,7 +88,7 @@ class Task:
         self.last_statistics: Document | None = None
         self.last_vm_statistics: Document | None = None
         self.last_processes: list[Document] = []
-        self.init = Process(id, id, bundle, io, log, self._launch_init, self._init_ended, event_of)
+        self.init = Process(id, id, bundle, io, log, self._launch_init, self._init_ended, event_of, self._stop_all)
 
     def begin(self, request: CreateTaskRequest) -> None:
         """It can be found now: tell so, and from here on notice the container's end."""
@@ -236,27 +240,34 @@ class Task:
             self._announce.out_of_memory()
         self._announce.exited(process)
 
+    def _stop_all(self) -> None:
+        self._close_down()
+        self._attempt("stopping the container", self.container.stop)
+
     def _init_ended(self, init: Process) -> None:
+        self._close_down()
+        self._attempt("tearing down the container", self.container.teardown)
+        execs = self.processes()[1:]
+        _wait_for([process.stopped for process in execs], NOTICE_TIMEOUT)
+        for process in execs:
+            process.lose()
+        # A child that held their streams open is gone with the container: this is the time that their clients take.
+        _wait_for([process.done for process in execs], LAST_OUTPUT_TIMEOUT)
+        self._announce_exit(init)
+
+    def _close_down(self) -> None:
+        """Once: what there is to do while there still is a container to ask."""
         with self._lock:
+            if self._closing:
+                return
             self._closing = True
             execs = list(self._execs.values())
         self._attempt("recording the exit", self._record_exit)
         for process in execs:
             self._attempt("ending an exec", process.put_out)
-        self._wait_for(execs, EXPEL_TIMEOUT)
-        if init.started:
+        _wait_for([process.stopped for process in execs], EXPEL_TIMEOUT)
+        if self.init.started:
             self._attempt("taking the last figures", self.refresh_statistics)
-        self._attempt("tearing down the container", self.container.teardown)
-        self._wait_for(execs, NOTICE_TIMEOUT)
-        for process in execs:
-            process.lose()
-        self._wait_for(execs, NOTICE_TIMEOUT)
-        self._announce_exit(init)
-
-    def _wait_for(self, processes: list[Process], timeout: float) -> None:
-        deadline = time.monotonic() + timeout
-        for process in processes:
-            process.done.wait(max(0.0, deadline - time.monotonic()))
 
     def _record_exit(self) -> None:
         init = self.init
@@ -282,3 +293,10 @@ class Task:
             self.last_statistics = statistics
         if self.vm is not None:
             self.last_vm_statistics = self.vm.properties("Statistics", "Memory", timeout=QUESTION_TIMEOUT)
+
+
+def _wait_for(happenings: list[Waiters], timeout: float) -> None:
+    """For all of them, no longer than this together."""
+    deadline = time.monotonic() + timeout
+    for one in happenings:
+        one.wait(max(0.0, deadline - time.monotonic()))

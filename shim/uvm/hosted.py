@@ -55,6 +55,7 @@ class HostedContainer:
         self._log = log
         self._lock = Lock()
         self._teardown_lock = Lock()
+        self._stopped = False
         self._torn_down = False
         self._exited = Event()
         self._on_exit: list[Callable[[], object]] = []
@@ -270,18 +271,29 @@ class HostedContainer:
 
     # The end.
 
+    def stop(self) -> None:
+        """End all that runs in it, but not the VM, which has to send on what was written. Once; another caller waits
+        for the first."""
+        with self._teardown_lock:
+            self._stop_once()
+
     def teardown(self) -> None:
         """Stop the container and free what it holds. Once; another caller waits for the first."""
         with self._teardown_lock:
             if self._torn_down:
                 return
             self._torn_down = True
-            self._stop()
+            self._stop_once()
             self._release_all()
             if self.owns_vm:
                 self.vm.close()
             for failure in self.ledger.free_all(RELEASE_SECONDS):
                 self._log.warning(str(failure))
+
+    def _stop_once(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._stop()
 
     def _stop(self) -> None:
         ways = ((False, SHUTDOWN_SECONDS), (True, TERMINATE_SECONDS))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bench import spans
 from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.shims import Shim, Shims
 from tests.emulated.vm_image import SLEEP, VmShims
@@ -17,6 +18,9 @@ SIGTERM, SIGKILL = signal.SIGTERM, signal.SIGKILL
 # A stop of a container whose HCS hangs: shutdown, terminate, and some.
 BOUND = 110.0
 PATIENT = ("sh", "-c", "trap 'echo bye; exit 23' TERM; echo ready; while :; do sleep 0.05; done")
+# How a container is stopped, on the host and in a VM.
+STOPS = ("hcs HcsShutDownComputeSystem", "guest ShutdownGraceful")
+PARENT = ("sh", "-c", "sleep 1000 & echo ready; wait")
 DEAF = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
 
 
@@ -50,6 +54,25 @@ def test_a_program_that_does_not(run: Run) -> None:
     shim.kill(SIGKILL)
     assert shim.wait().exit_status != 0
     shim.delete()
+
+
+def test_a_child_that_a_kill_leaves_behind(run: Run, vms: VmShims) -> None:
+    """It holds the output open, which would be waited for: the container is stopped, and with it ends the output. What
+    the container holds goes after that."""
+    vms.shims.env["RUNHCS_SPANS"] = str(vms.directory)
+    shim = run(*PARENT)
+    shim.kill(SIGKILL)
+    assert shim.wait().exit_status == 0xFFFFFFFF
+    shim.delete()
+    shim.shutdown()
+    shim.wait_gone()
+    found = spans.read(vms.directory)
+    (whole,) = (one for one in found if one.name == "exit")
+    inside = [one for one in found if one.thread == whole.thread and whole.begin < one.begin < whole.end]
+    (stop,) = (one for one in inside if one.name in STOPS)
+    (drain,) = (one for one in inside if one.name == "stdio")
+    (close,) = (one for one in inside if one.name == "hcs HcsCloseComputeSystem")
+    assert drain.begin < stop.begin < stop.end < drain.end < close.begin
 
 
 def test_hcs_hangs_when_a_container_is_to_shut_down(shims: Shims, emulator: Emulator) -> None:

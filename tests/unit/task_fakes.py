@@ -51,8 +51,10 @@ class FakeIO:
     def close_stdin(self) -> None:
         self.stdin_closed += 1
 
-    def drained(self, timeout: float, *, patient: Callable[[], bool]) -> bool:
+    def drained(self, timeout: float, *, patient: Callable[[], bool], held_open: Callable[[], None] | None) -> bool:
         self.patient = patient
+        if held_open is not None and not self.drain.is_set():
+            held_open()
         return self.drain.wait(timeout)
 
     def close(self) -> None:
@@ -120,6 +122,8 @@ class FakeContainer:
         self.kill_works = True
         self.teardown_gate = threading.Event()
         self.teardown_gate.set()
+        #: Told when nothing runs in it any more.
+        self.on_stop: Callable[[], object] = lambda: None
         self._exited: Callable[[], object] | None = None
 
     def _called(self, name: str, *details: Any) -> None:
@@ -163,11 +167,19 @@ class FakeContainer:
     def resume(self) -> None:
         self._called("resume")
 
+    def stop(self) -> None:
+        self._called("stop")
+        self._end()
+
     def teardown(self) -> None:
         self.teardown_gate.wait(10)
         self._called("teardown")
+        self._end()
+
+    def _end(self) -> None:
         for process in self.processes:
             process.exit(KILLED)
+        self.on_stop()
 
 
 class FakePublisher:

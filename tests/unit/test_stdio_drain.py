@@ -256,6 +256,35 @@ def test_a_child_left_behind_does_not_hold_up_the_exit(lab: Lab) -> None:
     assert out.end().startswith(b"all there is")
 
 
+def test_who_holds_the_streams_open_can_be_ended(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = Reader(lab.stdout)
+    process = lab.start(stdio)
+    os.write(process.inside[1], b"all there is")
+    told: list[int] = []
+
+    def end() -> None:
+        told.append(stdio._outputs[0].moved)  # type: ignore[union-attr]
+        os.write(process.inside[1], b", and a last word")
+        process.exit()
+
+    assert stdio.drained(60, held_open=end), "the end of the streams, not of the time"
+    assert told == [len(b"all there is")], "once, when all that was owed had been moved"
+    stdio.close()
+    assert out.end() == b"all there is, and a last word"
+
+
+def test_streams_that_end_by_themselves_are_not_held_open(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = Reader(lab.stdout)
+    process = lab.start(stdio)
+    write_all(process.inside[1], bytes(1 << 21))
+    process.exit()
+    assert stdio.drained(60, held_open=lambda: pytest.fail("nobody does"))
+    stdio.close()
+    assert out.end() == bytes(1 << 21)
+
+
 def test_a_reader_that_is_away_too_long_is_given_up(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, retry_seconds=0.1)
     process = lab.start(stdio)

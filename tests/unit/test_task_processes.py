@@ -112,6 +112,62 @@ class TestExec:
         assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
 
 
+class TestChildrenLeftBehind:
+    """They hold the streams of a process open that is gone."""
+
+    @pytest.fixture(autouse=True)
+    def _no_drain_ends_by_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("shim.task.process.DRAIN_TIMEOUT", 60)
+
+    def test_a_killed_init_takes_them_along(self, shim: Harness) -> None:
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.ios["c1"]
+        io.drain.clear()
+        container.on_stop = io.drain.set
+        shim.kill(9)
+        assert shim.wait(timeout=30).exit_status == KILLED
+        assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "figures while it runs"
+        assert init.calls[:2] == ["terminate", "close"]
+
+    def test_a_killed_init_that_has_left_nobody_is_drained_before_its_container_is_stopped(self, shim: Harness) -> None:
+        shim.run()
+        shim.kill(9)
+        assert shim.wait(timeout=30).exit_status == KILLED
+        assert shim.containers["c1"].calls[-2:] == [("properties", "Statistics"), "teardown"]
+
+    def test_the_end_of_its_container_ends_the_output_of_execs(self, shim: Harness) -> None:
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.add_exec("e1")
+        shim.start("e1")
+        io.drain.clear()
+        container.on_stop = io.drain.set
+        init.exit(0)
+        assert shim.wait(timeout=30).exit_status == 0
+        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+
+    @pytest.mark.parametrize("ends", ["by itself", "by a signal"])
+    def test_any_other_init_leaves_them_time(self, shim: Harness, ends: str) -> None:
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.ios["c1"]
+        io.drain.clear()
+        if ends == "by a signal":
+            shim.kill(15)
+            eventually(lambda: bool(init.calls))
+        init.exit(3)
+        eventually(lambda: io.patient is not None)
+        assert "stop" not in container.calls and "teardown" not in container.calls
+        io.drain.set()
+        assert shim.wait(timeout=30).exit_status == 3
+
+    def test_a_killed_exec_has_nobody_to_take_along(self, shim: Harness) -> None:
+        shim.run()
+        process = shim.run_exec("e1")
+        shim.kill(9, exec_id="e1")
+        assert shim.wait(exec_id="e1", timeout=30).exit_status == KILLED
+        assert process.calls == ["terminate", "close"]
+        assert "stop" not in shim.containers["c1"].calls
+
+
 class TestKill:
     @pytest.mark.parametrize("signal", [0, 9, 15, 99])
     def test_before_the_start_any_signal_ends_it(self, shim: Harness, signal: int) -> None:
