@@ -15,19 +15,25 @@ if TYPE_CHECKING:
 
 def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
     """A daemon of its own. Whatever fails, what was made until then goes."""
+    from shim.commands import start  # which called us; the other half has no use for it
+
+    step = start.WRITE_FILES
     made = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
     child: daemon.Child | None = None
     try:
         panic_log = files.create(made[0])
         try:
             files.write_atomic(made[1], address.encode())
+            step = start.START_DAEMON
             child = daemon.spawn(arguments(flags, address, bundle, is_sandbox), daemon.neutral_directory(), panic_log)
         finally:
             files.close(panic_log)
         child.send_input(boot.raw)
+        step = start.WRITE_FILES
         files.write_atomic(made[2], b"%d" % child.pid)
         if not child.wait_ready():
-            raise CommandError(f"the daemon {child.problem}: {_last_words(made[0])}")
+            raise CommandError(f"the daemon {child.problem}: {start.last_words(made[0])}")
+        step = start.PRINT_ADDRESS
         files.write_stdout(answer.encode())
         child.release()
     except BaseException as error:
@@ -36,8 +42,7 @@ def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox:
         for path in made:
             files.remove(path)
         if isinstance(error, OSError):
-            what = error.filename or "the daemon, or the address to stdout"
-            raise CommandError(f"cannot make {what}: {error.strerror}; is the bundle writable?") from None
+            raise start.failure(step, error) from None
         raise
 
 
@@ -45,14 +50,6 @@ def arguments(flags: Flags, address: str, bundle: str, is_sandbox: bool) -> list
     words = ["-namespace", flags.namespace, "-address", flags.address, "-publish-binary", flags.publish_binary]
     words += ["-id", flags.id, "-bundle", bundle, "-socket", address, "-spawned"]
     return [*words, *(["-debug"] if flags.debug else []), *(["-is-sandbox"] if is_sandbox else []), "serve"]
-
-
-def _last_words(panic_log: str) -> str:
-    try:
-        lines = files.read(panic_log, 1 << 16).decode("utf-8", "replace").strip().splitlines()
-    except OSError:
-        lines = []
-    return lines[-1] if lines else "it said nothing; try again, and look into Windows' event log if it persists"
 
 
 def serve(flags: Flags) -> NoReturn:

@@ -32,6 +32,9 @@ SANDBOX_ID = "io.kubernetes.cri.sandbox-id"
 CONFIG_LIMIT = 16 << 20
 POD_TIMEOUT = 10.0
 
+# What a launch consists of, for a message about the one that failed.
+WRITE_FILES, START_DAEMON, PRINT_ADDRESS = "write into the bundle", "start the daemon", "print the address"
+
 
 def run(flags: Flags) -> int:
     gc.disable()  # there is no garbage in ten milliseconds; the daemon switches it on again
@@ -126,6 +129,7 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
         spawn.launch(flags, boot, address, bundle, is_sandbox, answer)
         return
     listener = endpoint.listen(address)
+    step = WRITE_FILES
     made = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
     child: daemon.Child | None = None
     try:
@@ -141,11 +145,14 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
                 endpoint.remove(address)
                 raise
 
+        step = START_DAEMON
         child = daemon.fork(body, listener, panic_log)
+        step = WRITE_FILES
         files.close(panic_log)
         files.write_atomic(made[2], b"%d" % child.pid)
         if not child.wait_ready():
-            raise CommandError(f"the daemon died as it started: {_last_words(made[0])}")
+            raise CommandError(f"the daemon died as it started: {last_words(made[0])}")
+        step = PRINT_ADDRESS
         files.write_stdout(answer.encode())
         child.release()
     except BaseException as error:
@@ -155,14 +162,21 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
         for path in made:
             files.remove(path)
         if isinstance(error, OSError):
-            what = error.filename or "the address to stdout"
-            raise CommandError(f"cannot write {what}: {error.strerror}; is the bundle writable?") from None
+            raise failure(step, error) from None
         raise
 
 
-def _last_words(panic_log: str) -> str:
+def failure(step: str, error: OSError) -> CommandError:
+    """Only files are named in errors, and all of them are the bundle's."""
+    if error.filename:
+        return CommandError(f"cannot write {error.filename}: {error.strerror}; is the bundle writable?")
+    return CommandError(f"cannot {step}: {error.strerror}; try again, and see whether memory or disk space is short")
+
+
+def last_words(panic_log: str) -> str:
+    """Of a daemon that died before it was one."""
     try:
         lines = files.read(panic_log, 1 << 16).decode("utf-8", "replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it said nothing; try again, and look for the kernel's messages if it persists"
+    return lines[-1] if lines else f"it said nothing; try again, and look into {daemon.SYSTEM_LOG} if it persists"

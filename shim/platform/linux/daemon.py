@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: `start` becomes the daemon's parent by forking.
 FORKS = True
+#: Where the system may say more about a process that died.
+SYSTEM_LOG = "the kernel's messages"
 READY = b"R"
 DONE = b"D"
 READY_TIMEOUT = 10.0

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: No fork: `start` spawns `serve`.
 FORKS = False
+#: Where the system may say more about a process that died.
+SYSTEM_LOG = "Windows' event log"
 READY = b"R"
 DONE = b"D"
 # A daemon that dies is noticed at once; this is for one that hangs, or for a machine with very much to do.

@@ -112,7 +112,10 @@ def write_atomic(path: str, data: bytes) -> None:
 
 def create(path: str) -> int:
     """An empty file, open for appending; a handle, that others may still delete the file under."""
-    return _winapi.CreateFile(native(path), _GENERIC_APPEND, _SHARE_ALL, 0, _CREATE_ALWAYS, _NORMAL, 0)
+    try:
+        return _winapi.CreateFile(native(path), _GENERIC_APPEND, _SHARE_ALL, 0, _CREATE_ALWAYS, _NORMAL, 0)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None  # which that call leaves out
 
 
 def make_directory(path: str) -> None:
