@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import time
 
+from shim.platform.linux.job_groups import read
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -31,7 +33,7 @@ def descendants(pid: int) -> list[int]:
         except OSError:
             continue
         for thread in threads:
-            numbers = [int(number) for number in _read(f"/proc/{parent}/task/{thread}/children").split()]
+            numbers = [int(number) for number in read(f"/proc/{parent}/task/{thread}/children").split()]
             found += numbers
             queue += numbers
     return found
@@ -110,7 +112,7 @@ def timestamp(seconds: float) -> str:
 
 def _stat(pid: int) -> tuple[str, list[str]]:
     """The name, and the fields from the state on (field n of proc(5) is at n - 3); none if it is gone."""
-    text = _read(f"/proc/{pid}/stat")
+    text = read(f"/proc/{pid}/stat")
     name, _, rest = text.partition("(")[2].rpartition(")")
     return name, rest.split()
 
@@ -126,7 +128,7 @@ def _times(pid: int, own: bool = True) -> tuple[int, int]:
 
 def _memory(pid: int) -> dict[str, int]:
     figures = {"RssAnon": 0, "RssFile": 0, "RssShmem": 0, "VmSwap": 0, "VmHWM": 0}
-    for line in _read(f"/proc/{pid}/status").splitlines():
+    for line in read(f"/proc/{pid}/status").splitlines():
         name, _, value = line.partition(":")
         if name in figures:
             figures[name] = int(value.split()[0]) * 1024
@@ -140,16 +142,8 @@ def _memory(pid: int) -> dict[str, int]:
 
 def _storage(pid: int) -> dict[str, int]:
     figures = {}
-    for line in _read(f"/proc/{pid}/io").splitlines():
+    for line in read(f"/proc/{pid}/io").splitlines():
         name, _, value = line.partition(":")
         if name in _STORAGE:
             figures[_STORAGE[name]] = int(value)
     return figures
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""

@@ -140,12 +140,12 @@ def end(paths: Sequence[str], deadline: float) -> None:
 def _hierarchies() -> tuple[dict[str, str], str]:
     """Where each controller of version 1 has the group that we are in; and the tree of version 2, if there is one."""
     own = {}
-    for line in _read("/proc/self/cgroup").splitlines():
+    for line in read("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         own.update(dict.fromkeys(controllers.split(","), path.lstrip("/")))
     bases: dict[str, str] = {}
     unified = ""
-    for line in _read("/proc/self/mounts").splitlines():
+    for line in read("/proc/self/mounts").splitlines():
         _, point, kind, options, *_ = line.split()
         if kind == "cgroup":
             for controller in CONTROLLERS:
@@ -186,7 +186,7 @@ def _safe(name: str) -> str:
 
 
 def _members(path: str) -> list[int]:
-    return [int(pid) for pid in _read(f"{path}/cgroup.procs").split()]
+    return [int(pid) for pid in read(f"{path}/cgroup.procs").split()]
 
 
 def _kill(pid: int) -> None:
@@ -207,7 +207,7 @@ def _removed(path: str) -> bool:
 
 
 def _counter(path: str) -> int:
-    for line in _read(path).splitlines():
+    for line in read(path).splitlines():
         name, _, value = line.partition(" ")
         if name == "oom_kill":
             return int(value)
@@ -215,11 +215,12 @@ def _counter(path: str) -> int:
 
 
 def _number(path: str) -> int:
-    text = _read(path).strip()
+    text = read(path).strip()
     return int(text) if text.isdigit() else 0
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """A file of the kernel's; nothing if it is not there, or its process has gone."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
