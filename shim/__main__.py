@@ -25,10 +25,12 @@ HELP = """\
 containerd-shim-runhcs-v1 is run by containerd, not by hand: it serves the containers of one pod whose runtime is
 io.containerd.runhcs.v1. To see it work, use `ctr run --runtime io.containerd.runhcs.v1 ...` or `runhcs --help`.
 
-  containerd-shim-runhcs-v1 FLAGS start     in a bundle directory: start the daemon, or find the pod's, print its
-  address containerd-shim-runhcs-v1 FLAGS delete    free what a container left behind, print a DeleteResponse
+  containerd-shim-runhcs-v1 FLAGS start     in a bundle directory: start the daemon, or find the pod's, and print its
+                                            address
+  containerd-shim-runhcs-v1 FLAGS delete    free what a container left behind, print a DeleteResponse
   containerd-shim-runhcs-v1 FLAGS serve     be the daemon, in the foreground (needs -socket)
-  containerd-shim-runhcs-v1 -info           print a RuntimeInfo containerd-shim-runhcs-v1 -version
+  containerd-shim-runhcs-v1 -info           print a RuntimeInfo
+  containerd-shim-runhcs-v1 -version        print versions
 
 Flags take one dash or two, a value after a space or after '=':
   -namespace NAME         containerd's namespace                      start, delete, serve
