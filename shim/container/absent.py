@@ -7,11 +7,9 @@ signal (status 0) or its place is lost (status 1), in a system that has nothing 
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
-from shim.hcs_bindings.events import Exit
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
+from shim.platform.exits import EndsOnce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,43 +60,24 @@ class AbsentContainer:
         """Nothing is held."""
 
 
-class AbsentProcess:
+class AbsentProcess(EndsOnce):
     pid = PID
 
     def __init__(self) -> None:
+        super().__init__()
         self.stdin: int | None = None
         self.stdout: int | None = None
         self.stderr: int | None = None
-        self._lock = allocate_lock()
-        self._exit: Exit | None = None
-        self._callbacks: list[Callable[[Exit], object]] = []
-
-    def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        with self._lock:
-            if self._exit is None:
-                self._callbacks.append(callback)
-                return
-        callback(self._exit)
 
     def signal(self, options: Document) -> bool:
-        return self._end(ENDED)
+        return self.finish(ENDED)
 
     def terminate(self, timeout: float | None = None) -> bool:
-        return self._end(ENDED)
+        return self.finish(ENDED)
 
     def lose(self) -> None:
         """What it stood for is gone."""
-        self._end(LOST)
-
-    def _end(self, code: int) -> bool:
-        with self._lock:
-            if self._exit is not None:
-                return False
-            self._exit = Exit(code)
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(self._exit)
-        return True
+        self.finish(LOST)
 
     def modify(self, settings: Document, timeout: float | None = None) -> None:
         """There is nothing to modify, and nobody who would notice."""

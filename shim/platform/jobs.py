@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
+    from shim.platform.exits import Exit
+
     Document = dict[str, Any]
 
     class Process(Protocol):
@@ -104,15 +106,6 @@ class JobError(Exception):
 
     def __str__(self) -> str:
         return self.message
-
-
-class Exit:
-    """How a process ended."""
-
-    __slots__ = ("code",)
-
-    def __init__(self, code: int) -> None:
-        self.code = code
 
 
 class Limits:

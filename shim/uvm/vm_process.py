@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, OPERATION_TIMEOUT, HcsError
-from shim.hcs_bindings.events import Exit
+from shim.platform.exits import EndsOnce
 from shim.platform.stdio import close as close_handle
 from shim.uvm.bridge_guest import THE_VM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
+    from shim.platform.exits import Exit
     from shim.uvm.vm import Vm
 
     Document = dict[str, Any]
@@ -27,18 +27,17 @@ TOOL_SECONDS = 60.0
 SYSTEM_USER = "NT AUTHORITY\\SYSTEM"
 
 
-class VmProcess:
+class VmProcess(EndsOnce):
     """As `shim.hcs_bindings.process.Process`. Its streams are connections; who takes their handles sets them to
     None."""
 
     def __init__(self, vm: Vm, container_id: str, parameters: Document) -> None:
         """Run it. `container_id` is a container's, or THE_VM."""
+        super().__init__()
         self._vm = vm
         self._container_id = container_id
-        self._lock = Lock()
-        self._exit: Exit | None = None
         self._exited = Event()
-        self._on_exit: list[Callable[[Exit], object]] = []
+        self.on_exit(lambda _: self._exited.set())
         self._watched = False
         #: When it is told to die and does not, its guest hangs, and the VM is ended, whoever else lives in it.
         self.is_vital = False
@@ -48,7 +47,7 @@ class VmProcess:
         awaited = vm.streams.listen([name for name, member in _PIPES if parameters.get(member)])
         try:
             self.pid = vm.guest.execute(container_id, parameters, awaited.services)
-            vm.guest.on_process_exit(container_id, self.pid, self._ended)
+            vm.guest.on_process_exit(container_id, self.pid, self.finish)
             try:
                 handles = awaited.accept()
             except BaseException:
@@ -60,26 +59,11 @@ class VmProcess:
 
     # Its end.
 
-    def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        with self._lock:
-            if self._exit is None:
-                self._on_exit.append(callback)
-                return
-        callback(self._exit)
-
     def wait(self, timeout: float) -> Exit:
         if not self._exited.wait(timeout):
             raise HcsError(OPERATION_TIMEOUT, f"process {self.pid} in {self._vm.id}")
         assert self._exit is not None
         return self._exit
-
-    def _ended(self, code: int) -> None:
-        with self._lock:
-            self._exit = Exit(code)
-            callbacks, self._on_exit = self._on_exit, []
-        self._exited.set()
-        for callback in callbacks:
-            callback(self._exit)
 
     # Requests.
 

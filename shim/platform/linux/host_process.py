@@ -10,13 +10,13 @@ import fcntl
 import os
 import signal
 import termios
-from _thread import allocate_lock, start_new_thread
+from _thread import start_new_thread
 
-from shim.platform.jobs import Exit
+from shim.platform.exits import EndsOnce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     Document = dict[str, Any]
@@ -27,19 +27,17 @@ _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 _IN_DIRECTORY = ("/bin/sh", "-c", 'cd -- "$0" && exec "$@"')
 
 
-class HostProcess:
+class HostProcess(EndsOnce):
     def __init__(
         self, args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool
     ) -> None:
         """Run it. Raises OSError, and leaves nothing behind then."""
         if directory and not os.path.isdir(directory):
             raise NotADirectoryError(20, "no such directory to work in", directory)
+        super().__init__()
         self.stdin: int | None = None
         self.stdout: int | None = None
         self.stderr: int | None = None
-        self._lock = allocate_lock()
-        self._exit: Exit | None = None
-        self._callbacks: list[Callable[[Exit], object]] = []
         self._terminal: int | None = None
         command = [*_IN_DIRECTORY, directory, *args] if directory else list(args)
         theirs: list[int] = []
@@ -87,21 +85,10 @@ class HostProcess:
         except ChildProcessError:
             code = -1
         with self._lock:
-            # A signal's number as a shell tells it.
-            self._exit = ended = Exit(code if code >= 0 else 128 - code)
-            callbacks, self._callbacks = self._callbacks, []
             if self._terminal is not None:
                 os.close(self._terminal)
                 self._terminal = None
-        for callback in callbacks:
-            callback(ended)
-
-    def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        with self._lock:
-            if self._exit is None:
-                self._callbacks.append(callback)
-                return
-        callback(self._exit)
+        self.finish(code if code >= 0 else 128 - code)  # a signal's number as a shell tells it
 
     def signal(self, options: Document) -> bool:
         return self._send(signal.SIGTERM)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from _thread import allocate_lock
 
+from shim.platform.exits import EndsOnce
 from shim.platform.jobs import (
     ACCESS_DENIED,
     BAD_FORMAT,
@@ -15,7 +15,6 @@ from shim.platform.jobs import (
     LOGON_FAILURE,
     NOT_ENOUGH_MEMORY,
     TOO_LONG,
-    Exit,
     JobError,
 )
 from shim.platform.linux.job_channel import AT_DIRECTORY, AT_USER
@@ -83,8 +82,9 @@ def launch_error(reply: Reply, launch: Launch, program: str) -> JobError:
     return JobError(code, f"{program!r} cannot be started: {reason}")
 
 
-class JobProcess:
+class JobProcess(EndsOnce):
     def __init__(self, pid: int, send: Callable[[int], bool], streams: dict[str, int], console: int | None) -> None:
+        super().__init__()
         self.pid = pid
         self.stdin: int | None = streams.get("stdin")
         self.stdout: int | None = streams.get("stdout")
@@ -93,26 +93,6 @@ class JobProcess:
         self.killed = False
         self._console = console
         self._send = send
-        self._lock = allocate_lock()
-        self._exit: Exit | None = None
-        self._callbacks: list[Callable[[Exit], object]] = []
-
-    def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        with self._lock:
-            if self._exit is None:
-                self._callbacks.append(callback)
-                return
-        callback(self._exit)
-
-    def finish(self, code: int) -> None:
-        """It has ended. Once."""
-        with self._lock:
-            if self._exit is not None:
-                return
-            self._exit = ended = Exit(code)
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback(ended)
 
     def signal(self, options: Document) -> bool:
         return self._exit is None and self._send(SIGNALS[options["Signal"]])

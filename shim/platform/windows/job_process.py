@@ -7,9 +7,10 @@ which Windows itself delivers them; system libraries are at the same address in 
 from __future__ import annotations
 
 import _winapi
-from _thread import allocate_lock, start_new_thread
+from _thread import start_new_thread
 
-from shim.platform.jobs import ACCESS_DENIED, EVENTS, Exit, JobError
+from shim.platform.exits import EndsOnce
+from shim.platform.jobs import ACCESS_DENIED, EVENTS, JobError
 from shim.platform.windows import job_pipes, stdio
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
 
@@ -35,8 +36,9 @@ _INFINITE = 0xFFFFFFFF
 _TO_SIGNAL = 0x0002 | 0x0008 | 0x0020 | 0x0010 | 0x0400
 
 
-class JobProcess:
+class JobProcess(EndsOnce):
     def __init__(self, info: Any, streams: dict[str, int], console: Any, held: int, signal_tree: SignalTree) -> None:
+        super().__init__()
         self.pid = int(info.ProcessId)
         self.stdin: int | None = streams.get("stdin")
         self.stdout: int | None = streams.get("stdout")
@@ -47,31 +49,19 @@ class JobProcess:
         self._console = console
         self._held = held
         self._signal_tree = signal_tree
-        self._lock = allocate_lock()
-        self._exit: Exit | None = None
-        self._callbacks: list[Callable[[Exit], object]] = []
         start_new_thread(self._watch, ())
 
     def _watch(self) -> None:
         _winapi.WaitForSingleObject(self._handle, _INFINITE)
-        ended = Exit(_winapi.GetExitCodeProcess(self._handle) & 0xFFFFFFFF)
         with self._lock:
-            self._exit = ended
-            callbacks, self._callbacks = self._callbacks, []
             console, self._console = self._console, None
-            _winapi.CloseHandle(self._handle)
         if console is not None:
             library("kernel32").ClosePseudoConsole(console)  # what it still has to show goes out, then the stream ends
             close(self._held)
-        for callback in callbacks:
-            callback(ended)
-
-    def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        with self._lock:
-            if self._exit is None:
-                self._callbacks.append(callback)
-                return
-        callback(self._exit)
+        try:
+            self.finish(_winapi.GetExitCodeProcess(self._handle) & 0xFFFFFFFF)
+        finally:
+            _winapi.CloseHandle(self._handle)  # nobody looks at it any more, and its id may be another's
 
     def signal(self, options: Document) -> bool:
         return self._exit is None and self._signal_tree(self.pid, options["Signal"])
