@@ -22,6 +22,7 @@ from shim.jobs.system import JobSystem
 from shim.oci.errors import InvalidSpec
 from shim.oci.section import Section
 from shim.platform import command_line, host, jobs
+from shim.platform.job_types import ALREADY_EXISTS, DIRECTORY, MEMBER, NOT_SUPPORTED, JobError, Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from shim.api.types import Mount
     from shim.container.ledger import Entry
     from shim.oci.spec import Spec
-    from shim.platform.jobs import Job, Launch, Process
+    from shim.platform.job_types import Identity, Job, Limits, Process
 
     Document = dict[str, Any]
     Warn = Callable[[str], object]
@@ -86,8 +87,8 @@ class JobContainer:
             with told(f"create {id}"):
                 try:
                     job = jobs.create(id, build)
-                except jobs.JobError as error:
-                    if error.code == jobs.ALREADY_EXISTS:
+                except JobError as error:
+                    if error.code == ALREADY_EXISTS:
                         ledger.strike(entry)  # it is somebody else's, and stays
                     raise
                 container = cls(id, spec, job, paths.root(spec, id, job.can_bind), ledger, entry, warn)
@@ -105,9 +106,9 @@ class JobContainer:
         self,
         plan: layers.Plan,
         wanted: list[mounts.HostMount],
-        bounds: jobs.Limits,
+        bounds: Limits,
         processors: list[tuple[int, int]],
-        who: jobs.Identity,
+        who: Identity,
     ) -> None:
         job = self._job
         if bounds:
@@ -116,7 +117,7 @@ class JobContainer:
                 self._warn(f"the limit of {name} is kept and not enforced: this machine has no means for it")
         if processors:
             self.set_affinity(processors)
-        if who.kind == jobs.MEMBER:
+        if who.kind == MEMBER:
             self.ledger.enter("user", name=who.user)
         job.log_on(who)
         files = plan.acquire(self.ledger).path
@@ -128,8 +129,8 @@ class JobContainer:
             self.ledger.enter("mount_point", directory=self.root)
             try:
                 jobs.mount_volume(files, self.root)
-            except jobs.JobError as error:
-                if error.code != jobs.NOT_SUPPORTED:
+            except JobError as error:
+                if error.code != NOT_SUPPORTED:
                     raise
                 self._warn(str(error))
         for mount in wanted:
@@ -168,7 +169,7 @@ class JobContainer:
             search = next((value for name, value in variables.items() if name.upper() == "PATH"), "").split(";")
             application = paths.find_program(command_line.programs(line), directory, search)
         height, width = parameters.get("ConsoleSize") or (0, 0)
-        return jobs.Launch(
+        return Launch(
             line,
             directory,
             variables,
@@ -199,8 +200,8 @@ class JobContainer:
         try:
             jobs.make_directory(directory)
         except OSError as error:
-            raise jobs.JobError(
-                jobs.DIRECTORY, f"the working directory {directory!r} cannot be made: {error.strerror}"
+            raise JobError(
+                DIRECTORY, f"the working directory {directory!r} cannot be made: {error.strerror}"
             ) from error
 
     # Life.
@@ -244,7 +245,7 @@ class JobContainer:
             if not forced and self._job.signal_all("CtrlShutdown"):
                 self._job.wait_empty(SHUTDOWN_SECONDS)
             self._job.terminate()
-        except jobs.JobError as error:
+        except JobError as error:
             self._warn(f"container {self.id} has not ended: {error}")
 
     def teardown(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shim.hcs_bindings.errors import SYSTEM_ALREADY_EXISTS, HcsError
-from shim.platform.jobs import ALREADY_EXISTS, JobError
+from shim.platform.job_types import ALREADY_EXISTS, JobError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

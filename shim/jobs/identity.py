@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from shim.oci import annotations as names
 from shim.oci.errors import InvalidSpec
-from shim.platform.jobs import ACCOUNT, INHERIT, MEMBER, SERVICE, Identity
+from shim.platform.job_types import ACCOUNT, INHERIT, MEMBER, SERVICE, Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shim.container import resources
-from shim.platform.jobs import Limits
+from shim.platform.job_types import Limits
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

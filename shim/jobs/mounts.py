@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from shim.oci.section import Section
     from shim.oci.spec import Spec
+    from shim.platform.job_types import Job
 
     Warn = Callable[[str], object]
 
@@ -53,7 +54,7 @@ def _read(mount: Section, linux: bool) -> HostMount | None:
     return HostMount(entry["HostPath"], destination, bool(entry.get("ReadOnly")))
 
 
-def show(job: jobs.Job, mount: HostMount, files: str, warn: Warn) -> None:
+def show(job: Job, mount: HostMount, files: str, warn: Warn) -> None:
     """`files` is where the container's files are for us, who are not in the job."""
     if job.can_bind:
         job.bind(mount.source, mount.destination, mount.read_only)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.platform.jobs import Job, Limits
+    from shim.platform.job_types import Job, Limits
 
     Document = dict[str, Any]
 

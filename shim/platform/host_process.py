@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shim.platform.jobs import Process
+    from shim.platform.job_types import Process
 
 
 def run(args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool) -> Process:

@@ -14,7 +14,7 @@ import pytest
 from runhcs.freeing import free_ledger
 from shim.api.runhcs_stats import Statistics
 from shim.api.types import Mount
-from shim.platform.jobs import JobError
+from shim.platform.job_types import JobError
 from shim.platform.linux.job import Job
 from shim.ttrpc import status
 from tests.emulated.emulator import Emulator, eventually

@@ -20,7 +20,7 @@ from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.oci.options import Options
 from shim.oci.prelude import settle
 from shim.oci.spec import Spec
-from shim.platform.jobs import INHERIT
+from shim.platform.job_types import INHERIT
 from shim.uvm import host_process as host_process_in_vm
 
 CONTAINER_ROWS = [row for row in annotation_table.module_rows(names).values() if row.scope != VM]

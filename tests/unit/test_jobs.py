@@ -16,7 +16,7 @@ from shim.oci.errors import InvalidSpec
 from shim.oci.section import Section
 from shim.oci.spec import Spec
 from shim.platform import command_line, jobs
-from shim.platform.jobs import ACCOUNT, INHERIT, MEMBER, SERVICE, Identity, Limits
+from shim.platform.job_types import ACCOUNT, INHERIT, MEMBER, SERVICE, Identity, Limits
 from shim.platform.linux import job_mounts, job_process
 from shim.platform.linux.job_groups import Groups
 from shim.platform.windows._jobs_cffi import ffi

@@ -14,7 +14,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 
 from shim.platform import command_line
-from shim.platform.jobs import ALREADY_EXISTS, GENERAL_FAILURE, INVALID_PARAMETER, JobError
+from shim.platform.job_types import ALREADY_EXISTS, GENERAL_FAILURE, INVALID_PARAMETER, JobError
 from shim.platform.linux import job_channel, job_figures, job_mounts, job_process, job_users
 from shim.platform.linux.job_channel import Channel
 from shim.platform.linux.job_groups import Groups
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from shim.platform.jobs import Identity, Launch, Limits
+    from shim.platform.job_types import Identity, Launch, Limits
     from shim.platform.linux.job_channel import Reply
 
     Document = dict[str, Any]

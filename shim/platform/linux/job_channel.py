@@ -12,7 +12,7 @@ import os
 from _struct import Struct
 from _thread import allocate_lock, start_new_thread
 
-from shim.platform.jobs import BROKEN_PIPE, TOO_LONG, JobError
+from shim.platform.job_types import BROKEN_PIPE, TOO_LONG, JobError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

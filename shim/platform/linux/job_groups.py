@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shim.platform.jobs import Limits
+    from shim.platform.job_types import Limits
 
 SUBTREE = "runhcs-jobs"
 MEMBERSHIP = ("pids", "freezer", "memory", "cpu")
@@ -54,9 +54,7 @@ class Groups:
         held = {
             "memory": self._hold("memory", bool(limits.memory), processes, _set_memory, limits.memory),
             "rate": self._hold("cpu", bool(quota), processes, _set_quota, max(quota, 1000) if quota else -1),
-            "weight": self._hold(
-                "cpu", bool(limits.weight), processes, _set_weight, limits.weight or _ORDINARY_WEIGHT
-            ),
+            "weight": self._hold("cpu", bool(limits.weight), processes, _set_weight, limits.weight or _ORDINARY_WEIGHT),
         }
         left = [name for name, is_held in held.items() if not is_held]
         return left + [name for name in ("iops", "bandwidth") if getattr(limits, name)]

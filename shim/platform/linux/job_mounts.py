@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from shim.platform.jobs import FILE_NOT_FOUND, GENERAL_FAILURE, JobError
+from shim.platform.job_types import FILE_NOT_FOUND, GENERAL_FAILURE, JobError
 
 VOLUME = "\\\\?\\Volume{"
 _VERBATIM = "\\\\?\\"

@@ -6,7 +6,7 @@ import os
 import signal
 
 from shim.platform.exits import EndsOnce
-from shim.platform.jobs import (
+from shim.platform.job_types import (
     ACCESS_DENIED,
     BAD_FORMAT,
     DIRECTORY,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.platform.jobs import Launch
+    from shim.platform.job_types import Launch
     from shim.platform.linux.job_channel import Reply
 
     Document = dict[str, Any]

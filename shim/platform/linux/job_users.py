@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shim.platform.jobs import INHERIT, LOGON_FAILURE, MEMBER, SERVICE, JobError
+from shim.platform.job_types import INHERIT, LOGON_FAILURE, MEMBER, SERVICE, JobError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.platform.jobs import Identity
+    from shim.platform.job_types import Identity
 
 NOBODY = "65534"
 # Groups that every Windows has; who is in the first may do everything.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nt
 
-from shim.platform.jobs import INHERIT, Identity, JobError, Launch
+from shim.platform.job_types import INHERIT, Identity, JobError, Launch
 from shim.platform.windows.daemon import neutral_directory, quote
 from shim.platform.windows.job import Job
 

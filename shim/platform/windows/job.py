@@ -12,7 +12,7 @@ import time
 from _thread import start_new_thread
 
 from shim.platform.hcs_library import system_library
-from shim.platform.jobs import ALREADY_EXISTS, JobError
+from shim.platform.job_types import ALREADY_EXISTS, JobError
 from shim.platform.windows import job_figures, job_process, job_users
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
 from shim.platform.windows.security import administrators_only
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from shim.platform.jobs import Identity, Launch, Limits
+    from shim.platform.job_types import Identity, Launch, Limits
 
     Document = dict[str, Any]
 

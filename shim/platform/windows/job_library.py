@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shim.platform.hcs_library import system_library
-from shim.platform.jobs import JobError
+from shim.platform.job_types import JobError
 from shim.platform.windows import _jobs_cffi
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ import _winapi
 from _thread import start_new_thread
 
 from shim.platform.exits import EndsOnce
-from shim.platform.jobs import ACCESS_DENIED, EVENTS, JobError
+from shim.platform.job_types import ACCESS_DENIED, EVENTS, JobError
 from shim.platform.windows import job_pipes, stdio
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.platform.jobs import Launch
+    from shim.platform.job_types import Launch
 
     Document = dict[str, Any]
     SignalTree = Callable[[int, str], bool]

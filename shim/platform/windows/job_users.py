@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shim.platform.jobs import INHERIT, MEMBER, SERVICE, JobError
+from shim.platform.job_types import INHERIT, MEMBER, SERVICE, JobError
 from shim.platform.windows.job_library import check, ffi, handle, library, number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.platform.jobs import Identity
+    from shim.platform.job_types import Identity
 
 _LOGON_INTERACTIVE = 2
 _LOGON_SERVICE = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from shim.platform.jobs import NOT_SUPPORTED, JobError
+from shim.platform.job_types import NOT_SUPPORTED, JobError
 from shim.platform.windows.job_library import failure, library
 
 _NOT_FOUND = (2, 3)
