@@ -9,11 +9,13 @@ from __future__ import annotations
 import datetime
 import os
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from .cgroup import Cgroup
 
 _TICK_100NS = 10_000_000 // os.sysconf("SC_CLK_TCK")
+_STORAGE = {"syscr": "read_count", "read_bytes": "read_bytes", "syscw": "write_count", "write_bytes": "write_bytes"}
 
 
 def descendants(pid: int) -> list[int]:
@@ -34,6 +36,16 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+class Used:
+    """What a process has used until now, and what those of its children that it has reaped have."""
+
+    __slots__ = ("kernel", "storage", "user")
+
+    def __init__(self, pid: int) -> None:
+        self.user, self.kernel = _times(pid)
+        self.storage = _storage(pid)
+
+
 class Meter:
     """Figures over the life of one silo; remembers the peak."""
 
@@ -45,19 +57,26 @@ class Meter:
         self._peak = max(self._peak, size)
 
     def statistics(self, pid: int, started_at: float, cgroup: Cgroup | None) -> dict[str, Any]:
+        """Of everything below `pid`, which is the emulator's own."""
+        processes = descendants(pid)
+        return self.document([Used(process) for process in (pid, *processes)], processes, started_at, cgroup)
+
+    def document(
+        self, used: Iterable[Used], processes: Iterable[int], started_at: float, cgroup: Cgroup | None
+    ) -> dict[str, Any]:
+        """What was used by whom, running or not, and how much memory the running ones have."""
         now = time.time()
-        user, kernel = _times(pid, children=True)
-        private = 0
-        storage = _storage(pid)
-        for process in descendants(pid):
-            its_user, its_kernel = _times(process, children=True)
-            user += its_user
-            kernel += its_kernel
+        user = kernel = private = 0
+        storage = dict.fromkeys(_STORAGE.values(), 0)
+        for one in used:
+            user += one.user
+            kernel += one.kernel
+            for name, value in one.storage.items():
+                storage[name] += value
+        for process in processes:
             memory = _memory(process)
             private += memory["private"]
             self.saw_peak(memory["peak"])
-            for name, value in _storage(process).items():
-                storage[name] += value
         figures = cgroup.memory() if cgroup is not None else None
         commit = figures.usage if figures is not None else private
         self.saw_peak(max(commit, figures.peak if figures is not None else 0))
@@ -86,30 +105,32 @@ class Meter:
 
 def process_list(pid: int) -> list[dict[str, Any]]:
     """One entry for each process of the silo but pid 1, which is the emulator's."""
-    entries = []
-    epoch = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
-    for process in descendants(pid):
-        fields = _stat(process)
-        if fields is None:
-            continue
-        name, state, values = fields
-        if state in "ZX":
-            continue
-        memory = _memory(process)
-        started = int(values[19]) * _TICK_100NS / 10_000_000
-        entries.append(
-            {
-                "ProcessId": process,
-                "ImageName": name,
-                "CreateTimestamp": timestamp(epoch + started),
-                "UserTime100ns": int(values[11]) * _TICK_100NS,
-                "KernelTime100ns": int(values[12]) * _TICK_100NS,
-                "MemoryCommitBytes": memory["private"],
-                "MemoryWorkingSetPrivateBytes": memory["private"] - memory["swapped"],
-                "MemoryWorkingSetSharedBytes": memory["shared"],
-            }
-        )
-    return sorted(entries, key=lambda entry: str(entry["CreateTimestamp"]))
+    entries = [process_entry(process) for process in descendants(pid)]
+    return sorted((entry for entry in entries if entry), key=lambda entry: str(entry["CreateTimestamp"]))
+
+
+def process_entry(process: int) -> dict[str, Any]:
+    """Empty when it has ended."""
+    fields = _stat(process)
+    if fields is None or fields[1] in "ZX":
+        return {}
+    memory = _memory(process)
+    return {
+        "ProcessId": process,
+        "ImageName": fields[0],
+        "CreateTimestamp": timestamp(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + started(process)),
+        "UserTime100ns": int(fields[2][11]) * _TICK_100NS,
+        "KernelTime100ns": int(fields[2][12]) * _TICK_100NS,
+        "MemoryCommitBytes": memory["private"],
+        "MemoryWorkingSetPrivateBytes": memory["private"] - memory["swapped"],
+        "MemoryWorkingSetSharedBytes": memory["shared"],
+    }
+
+
+def started(process: int) -> float:
+    """When, in seconds since the machine did; 0.0 when it has ended."""
+    fields = _stat(process)
+    return int(fields[2][19]) * _TICK_100NS / 10_000_000 if fields is not None else 0.0
 
 
 def timestamp(seconds: float) -> str:
@@ -128,15 +149,13 @@ def _stat(pid: int) -> tuple[str, str, list[str]] | None:
     return text[start + 1 : end], values[0], values
 
 
-def _times(pid: int, *, children: bool) -> tuple[int, int]:
+def _times(pid: int) -> tuple[int, int]:
+    """With those of children that it has reaped."""
     fields = _stat(pid)
     if fields is None:
         return 0, 0
     user, kernel, of_children_user, of_children_kernel = (int(value) for value in fields[2][11:15])
-    if children:
-        user += of_children_user
-        kernel += of_children_kernel
-    return user * _TICK_100NS, kernel * _TICK_100NS
+    return (user + of_children_user) * _TICK_100NS, (kernel + of_children_kernel) * _TICK_100NS
 
 
 def _memory(pid: int) -> dict[str, int]:
@@ -154,12 +173,11 @@ def _memory(pid: int) -> dict[str, int]:
 
 
 def _storage(pid: int) -> dict[str, int]:
-    names = {"syscr": "read_count", "read_bytes": "read_bytes", "syscw": "write_count", "write_bytes": "write_bytes"}
-    figures = dict.fromkeys(names.values(), 0)
+    figures = dict.fromkeys(_STORAGE.values(), 0)
     for line in _read(f"/proc/{pid}/io").splitlines():
         name, _, value = line.partition(":")
-        if name in names:
-            figures[names[name]] = int(value)
+        if name in _STORAGE:
+            figures[_STORAGE[name]] = int(value)
     return figures
 
 

@@ -3,7 +3,7 @@
 Wine's server knows its processes by their Linux pids and reads their memory, so they cannot be put into namespaces of
 their own. What a silo is elsewhere is here only a group of processes: they share the prefix with the host, as
 containers with a host's file system do not, and limits are accepted without being enforced. Streams, exit codes with
-all their 32 bits, signals, kill and the end of the whole are real.
+all their 32 bits, signals, kill, figures (`wine_processes`) and the end of the whole are real.
 
 Each process is started through `wine-run.exe` (`native/wine_run.c`), which reports its pid and its exit code.
 """
@@ -23,6 +23,7 @@ from .silo import Bind, SiloSettings
 from .silo_launch import Launch
 from .silo_process import E_FAIL, TERMINATED, LaunchError, SiloProcess
 from .silo_program import reaped
+from .wine_processes import MARK, Programs
 
 if TYPE_CHECKING:
     from .loopback import Loopback
@@ -58,6 +59,7 @@ class WineSilo:
         self.enforced: dict[str, bool] = {}
         self._host = host
         self._loop = asyncio.get_running_loop()
+        self._programs = Programs()
 
     async def spawn(self, parameters: Mapping[str, Any]) -> SiloProcess:
         """Start a process from HCS process parameters; raises LaunchError."""
@@ -80,10 +82,11 @@ class WineSilo:
                 else:
                     actions.append((os.POSIX_SPAWN_OPEN, at, os.devnull, os.O_RDWR, 0))
             arguments = [str(self._host.loopback.port), self._host.loopback.secret, str(ticket)]
+            mark = f"{os.getpid()}-{ticket}"
             runner = os.posix_spawnp(
                 "wine",
                 ["wine", self._host.program, *arguments],
-                self._environment(launch),
+                {**self._environment(launch), MARK: mark},
                 file_actions=actions,
                 setsigdef=range(1, signal.SIGSYS + 1),
                 setsigmask=(),
@@ -114,7 +117,8 @@ class WineSilo:
         process = SiloProcess(number, lambda signal_number: self._signal(link, process, signal_number), False)
         process.stdin, process.stdout, process.stderr = (kept.get(name) for name in ("stdin", "stdout", "stderr"))
         self.processes[number] = process
-        self._host.loopback.run(self._watch(process, link, runner))
+        self._programs.add(mark, number, runner)
+        self._host.loopback.run(self._watch(process, link, mark, runner))
         return process
 
     def _environment(self, launch: Launch) -> dict[str, str]:
@@ -134,7 +138,7 @@ class WineSilo:
         word, number = line.split()
         return word.decode(), int(number)
 
-    async def _watch(self, process: SiloProcess, link: socket.socket, runner: int) -> None:
+    async def _watch(self, process: SiloProcess, link: socket.socket, mark: str, runner: int) -> None:
         try:
             _, code = await self._line(link)
         except (OSError, ValueError):
@@ -142,6 +146,7 @@ class WineSilo:
         await reaped(runner)
         link.close()
         self.processes.pop(process.pid, None)
+        self._programs.remove(mark)
         process.finish(code)
 
     def _signal(self, link: socket.socket, process: SiloProcess, number: int) -> bool:
@@ -177,12 +182,10 @@ class WineSilo:
     # -- figures and limits
 
     def statistics(self) -> dict[str, Any]:
-        uptime = int((time.time() - self.started_at) * 1e7)
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-        return {"Timestamp": f"{stamp}.0Z", "Uptime100ns": uptime, "Processor": {}, "Memory": {}, "Storage": {}}
+        return self._programs.statistics(self.started_at)
 
     def process_list(self) -> list[dict[str, Any]]:
-        return [{"ProcessId": pid, "ImageName": ""} for pid in self.processes]
+        return self._programs.process_list()
 
     async def set_limits(self, **limits: int | None) -> None:
         self.enforced = {name: False for name, value in limits.items() if value is not None}

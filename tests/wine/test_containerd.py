@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -54,8 +55,20 @@ def test_stdin_of_an_exec(node: Node) -> None:
 def test_metrics(node: Node) -> None:
     name = node.new()
     node.run_detached(name)
-    text = node.good("task", "metrics", name)
-    assert name in text
+
+    def metrics() -> dict[str, int]:
+        lines = (line.split() for line in node.good("task", "metrics", name).splitlines())
+        return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
+
+    eventually(lambda: metrics()["cpu.total_runtime_ns"], "a tick of a processor's clock")
+    found = metrics()
+    used = found["cpu.total_runtime_ns"]
+    assert used == found["cpu.runtime_user_ns"] + found["cpu.runtime_kernel_ns"]
+    assert used <= found["uptime_ns"] * (os.cpu_count() or 1)
+    # Two programs under Wine, cmd and ping, have a few megabytes of their own.
+    assert found["memory.private_working_set_bytes"] > 1 << 20, found
+    assert found["memory.commit_peak_bytes"] >= found["memory.commit_bytes"] > 1 << 20, found
+    assert found["storage.read_count_normalized"] > 0, found
     pids = node.good("task", "ps", name)
     assert re.search(r"^\d+\s", pids, re.MULTILINE), pids
     node.kill(name)
