@@ -20,11 +20,18 @@ import tempfile
 from pathlib import Path
 
 from runhcs.launcher.build import HERE, keep
+from runhcs.launcher.bundle import compile_lean
 
 SOURCE = HERE / "embedded" / "interpreter.c"
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-no-pie"]
-# Read from files by every interpreter before anything else.
-FROZEN = ("encodings", "encodings.aliases", "encodings.utf_8")
+# What every interpreter loads first, and where it is in the standard library.
+BOOTSTRAP = {"_frozen_importlib": "importlib._bootstrap", "_frozen_importlib_external": "importlib._bootstrap_external"}
+# What it loads next; of the rest, what a daemon may load with some tasks.
+FROZEN = (
+    "abc", "codecs", "io", "encodings", "encodings.aliases", "encodings.utf_8",
+    "os", "stat", "genericpath", "posixpath", "_collections_abc",
+)  # fmt: skip
+NOTHING = Path(os.devnull)
 ASK = """
 import sys, json, posix
 print(json.dumps([sys.version, sys.path, sys.prefix, sys.exec_prefix, sys._stdlib_dir, sys.platlibdir]))
@@ -74,18 +81,32 @@ def _facts(python: str) -> str:
     lines.append(f"#define SEARCH_PATH {', '.join('L' + json.dumps(place) for place in path)}")
     magic = "".join(f"\\x{byte:02x}" for byte in importlib.util.MAGIC_NUMBER)
     lines.append(f'#define MAGIC "{magic}"')
-    entries = []
-    for name in FROZEN:
-        file = Path(stdlib, *name.split("."))
-        file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
-        code = marshal.dumps(compile(file.read_bytes(), str(file), "exec", dont_inherit=True, optimize=0))
-        identifier = name.replace(".", "_")
-        lines.append(f"static const unsigned char code_{identifier}[] = {{{','.join(map(str, code))}}};")
-        is_package = "true" if file.name == "__init__.py" else "false"
-        entries.append(f'{{"{name}", code_{identifier}, {len(code)}, {is_package}, NULL}}')
-    entries.append("{NULL, NULL, 0, false, NULL}")
-    lines += ["#include <stdbool.h>", f"static const struct _frozen frozen_modules[] = {{{', '.join(entries)}}};"]
+    if any(Path(place).is_file() for place in path):
+        raise NoInterpreterError("this Python's library is an archive, which takes zipimport to read")
+    bootstrap = {name: (original, _source(stdlib, original)) for name, original in BOOTSTRAP.items()}
+    lines += ["#include <stdbool.h>", *_frozen("bootstrap_modules", {"zipimport": ("nothing", NOTHING)} | bootstrap)]
+    lines += _frozen("frozen_modules", {name: (name, _source(stdlib, name)) for name in FROZEN})
+    aliases = "".join(f'{{"{name}", "{original}"}}, ' for name, original in BOOTSTRAP.items())
+    lines.append(f"#define ALIASES {aliases}{{NULL, NULL}}")
     return "\n".join(lines) + "\n"
+
+
+def _source(stdlib: str, name: str) -> Path:
+    path = Path(stdlib, *name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _frozen(table: str, modules: dict[str, tuple[str, Path]]) -> list[str]:
+    """A table of modules, as C. Each has a name for tracebacks, and a file."""
+    codes = compile_lean([(file, f"<frozen {shown}>") for shown, file in modules.values()])
+    lines, entries = [], []
+    for (name, (_, file)), code in zip(modules.items(), codes, strict=True):
+        constant = f"code_{name.replace('.', '_')}"
+        lines.append(f"static const unsigned char {constant}[] = {{{','.join(map(str, code))}}};")
+        is_package = "true" if file.name == "__init__.py" else "false"
+        entries.append(f'{{.name = "{name}", .code = {constant}, .size = {len(code)}, .is_package = {is_package}}}')
+    entries.append("{.name = NULL}")
+    return [*lines, f"static const struct _frozen {table}[] = {{{', '.join(entries)}}};"]
 
 
 def _link(program: Path, library: Path, facts: Path) -> None:

@@ -1,19 +1,15 @@
-"""Compile the shim into the two files that `boot.py` describes.
-
-What the interpreter would do for nothing in every process is left out: docstrings, and the import of `__future__`,
-which is a real module in a real file.
-"""
+"""Compile the shim into the two files that `boot.py` describes, without what no process needs (`lean.py`)."""
 
 from __future__ import annotations
-import __future__
 
-import ast
-import functools
 import hashlib
 import importlib.util
 import marshal
 import os
+import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 BOOT = Path(__file__).with_name("boot.py")
@@ -45,22 +41,24 @@ DAEMON = frozenset(
 EXTENSIONS = ("_socket", "_json", "_heapq", "_queue", "_sha256", "_sha2", "_struct", "fcntl", "math", "select")
 
 
-@functools.cache  # tests install often
-def _compile(path: Path, time: int, size: int) -> bytes:
-    tree = ast.parse(path.read_bytes(), str(path))
-    flags = 0
-    for node in list(tree.body):
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            for alias in node.names:
-                flags |= getattr(__future__, alias.name).compiler_flag
-            tree.body.remove(node)
-    for place in ast.walk(tree):
-        if not isinstance(place, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        if ast.get_docstring(place, clean=False) is not None:
-            place.body = place.body[1:] or [ast.Pass(lineno=1, col_offset=0)]
-    ast.fix_missing_locations(tree)
-    return marshal.dumps(compile(tree, str(path), "exec", flags=flags, dont_inherit=True))
+LEAN = Path(__file__).with_name("lean.py")
+COMPILE_TIME = 120.0
+_kept: dict[tuple[Path, int, int], bytes] = {}  # tests install often
+
+
+def compile_lean(modules: Sequence[tuple[Path, str]]) -> list[bytes]:
+    """The marshalled codes of files, each with the name that tracebacks show, by an interpreter like this one."""
+    command = [sys.executable, "-I", "-X", "no_debug_ranges", str(LEAN)]
+    listing = "".join(f"{path}\t{name}\n" for path, name in modules)
+    done = subprocess.run(command, input=os.fsencode(listing), stdout=subprocess.PIPE, timeout=COMPILE_TIME, check=True)
+    codes: list[bytes] = marshal.loads(done.stdout)
+    return codes
+
+
+def _compile_changed(files: Sequence[tuple[Path, int, int]]) -> None:
+    new = [key for key in files if key not in _kept]
+    if new:
+        _kept.update(zip(new, compile_lean([(path, str(path)) for path, *_ in new]), strict=True))
 
 
 # The source's path in the package's root, its time and size, and offset and length of its code in the file.
@@ -86,12 +84,14 @@ def write_bundle(directory: Path, root: Path, packages: str) -> Path:
     never changed; a daemon that still looks for modules in the previous file imports them by path."""
     first: dict[str, tuple[str, int, int, bytes]] = {}
     others: dict[str, tuple[str, int, int, bytes]] = {}
-    for path in sorted((root / "shim").rglob("*.py")):
-        status = path.stat()
-        code = _compile(path, status.st_mtime_ns, status.st_size)
+    paths = sorted((root / "shim").rglob("*.py"))
+    files = [(path, status.st_mtime_ns, status.st_size) for path, status in ((path, path.stat()) for path in paths)]
+    _compile_changed(files)
+    for key in files:
+        path, time, size = key
         name = _name(path, root)
         group = first if name in COMMANDS or name in DAEMON else others
-        group[name] = (str(path.relative_to(root)), status.st_mtime_ns, status.st_size, code)
+        group[name] = (str(path.relative_to(root)), time, size, _kept[key])
     before = sum(len(code) for *_, code in first.values())
     length = len(marshal.dumps(_place(others, 1 << 30)))  # whatever the offsets: a number has four bytes
     index = marshal.dumps(_place(others, before + length)).ljust(length, b"\0")

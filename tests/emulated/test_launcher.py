@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import marshal
 import os
 import signal
 import socket
@@ -248,6 +250,30 @@ def test_the_linked_interpreter_refuses_other_uses(binary: Binary) -> None:
         assert done.returncode == 2 and b"-IS [-X OPTION] FILE.pyc" in done.stderr
         done = subprocess.run([one, "-IS", "/bin/false"], capture_output=True, timeout=60, check=False)
         assert done.returncode == 1 and b"use `runhcs install` again" in done.stderr
+
+
+def test_the_linked_interpreter_has_what_the_real_one_has(binary: Binary, tmp_path: Path) -> None:
+    """What it has inside, what it starts without, and where the rest comes from."""
+    text = """
+import sys
+assert sys.version_info[:2] != (3, 11) or "zipimport" not in sys.modules
+assert sys.modules["encodings"].__spec__.origin == "frozen"
+import os, zipimport, json, importlib.util
+assert os.__spec__.origin == "frozen" and os.path.join("a", "b") == "a/b" and os.environ["GIVEN"] == "1"
+assert zipimport.zipimporter and json.loads("[1]") == [1]
+try:
+    import nowhere
+except ModuleNotFoundError as error:
+    import traceback
+    frames = traceback.extract_tb(error.__traceback__)
+    print(len(frames), frames[0].lineno, error)
+"""
+    file = tmp_path / "text.pyc"
+    header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
+    file.write_bytes(header + marshal.dumps(compile(text, "text", "exec", dont_inherit=True)))
+    for one in binary.program.parent.glob("python-*"):
+        done = subprocess.run([one, "-IS", file], env={"GIVEN": "1"}, capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"1 9 No module named 'nowhere'\n", b"")
 
 
 # Under sanitizers.

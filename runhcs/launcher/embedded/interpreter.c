@@ -27,12 +27,40 @@
 /* A daemon fills this many of pymalloc's arenas before it answers anybody. */
 #define FILLED_ARENAS 2
 
-extern char __data_start[], _end[];
+#if PY_VERSION_HEX >> 16 == 0x030b
+/* Python 3.11 has its frozen modules as code objects among its data: 880 kB, all of which it writes to when it starts,
+   for two dozen modules of which a shim loads ten. In place of that part of the library, which is then not linked: these
+   ten as constants, shared by all shims, to be loaded as from files. Objects like these of later versions are immortal.
 
-/* Two thirds of a Python's data are code objects, all of which are written to when it starts. */
+   The first of the bootstrap's modules is `zipimport`, which nothing here is for: Python starts with an empty one. */
+struct _module_alias {
+    const char *name, *original;
+};
+static const struct _frozen no_modules[] = {{.name = NULL}};
+static const struct _module_alias aliases[] = {ALIASES};
+const struct _frozen *_PyImport_FrozenBootstrap = bootstrap_modules, *_PyImport_FrozenStdlib = no_modules,
+                     *_PyImport_FrozenTest = no_modules, *PyImport_FrozenModules = frozen_modules;
+const struct _module_alias *_PyImport_FrozenAliases = aliases;
+int _Py_Deepfreeze_Init(void) { return 0; }
+void _Py_Deepfreeze_Fini(void) {}
+
+/* Whoever should want zipimport gets it from its file. */
+static void forget_first(void) {
+    PyObject *modules = PyImport_GetModuleDict();
+    _PyImport_FrozenBootstrap++;
+    if (PyDict_GetItemString(modules, "zipimport") != NULL)
+        PyDict_DelItemString(modules, "zipimport");
+}
+#else
+#define forget_first()
+#endif
+
+extern char __data_start[], _edata[];
+
+/* Nearly all of a Python's data are written to when it starts. */
 static void touch_data(void) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)__data_start & ~(page - 1);
-    madvise((void *)begin, (((uintptr_t)_end + page - 1) & ~(page - 1)) - begin, MADV_POPULATE_WRITE);
+    madvise((void *)begin, (((uintptr_t)_edata + page - 1) & ~(page - 1)) - begin, MADV_POPULATE_WRITE);
 }
 
 static void *map_arena(void *context, size_t size) {
@@ -132,6 +160,7 @@ int main(int argc, char **argv) {
     PyObject_SetArenaAllocator(&arenas);
     PyImport_FrozenModules = frozen_modules;
     start(argc, argv, file, option);
+    forget_first();
     PyObject *main_module = PyImport_AddModule("__main__"), *code = read_code(argv[file]), *result = NULL;
     if (code != NULL && main_module != NULL) {
         PyObject *names = PyModule_GetDict(main_module);
