@@ -7,8 +7,6 @@ that whoever frees it needs nothing else.
 
 from __future__ import annotations
 
-import os
-
 from shim.container.layers import PARENTS, SCRATCH_DISK, Root, base_name, join, volume_path
 from shim.hcs_bindings.windows_version import windows_build
 from shim.lean_json import loads
@@ -45,7 +43,7 @@ class CimLayers:
         from shim.hcs_bindings import cim, storage
 
         disk = join(self.scratch, SCRATCH_DISK)
-        if not os.path.exists(disk):
+        if not host.exists(disk):
             raise InvalidSpec(f"there is no scratch disk at {disk!r}: the snapshotter makes it", FAILED_PRECONDITION)
         image = ledger.enter("cim", volume=self.volume)
         try:

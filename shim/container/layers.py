@@ -14,7 +14,6 @@ ledger does.
 
 from __future__ import annotations
 
-import os
 import time
 
 from shim.lean_json import loads
@@ -78,7 +77,7 @@ class SnapshotMounts:
         self.target = target
 
     def acquire(self, ledger: Ledger) -> Root:
-        os.makedirs(self.target, mode=0o711, exist_ok=True)
+        host.make_directories(self.target, 0o711)
         for mount in self.mounts:
             ledger.enter("mount", target=self.target)
             host.mount(mount.source, self.target, mount.type, mount.options)
@@ -114,8 +113,8 @@ class WindowsLayers:
         from shim.hcs_bindings import storage
 
         disk = join(self.scratch, SCRATCH_DISK)
-        os.makedirs(self.scratch, exist_ok=True)
-        if not os.path.exists(disk):
+        host.make_directories(self.scratch)
+        if not host.exists(disk):
             storage.create_sandbox_layer(self.scratch, self.with_ids())
             if self.new_scratch_gb:
                 storage.expand_sandbox_size(self.scratch, self.new_scratch_gb << 30)
@@ -225,8 +224,8 @@ def _absolute(path: str, what: str) -> str:
 def _ready_root(path: str, bundle: str) -> str:
     if path.startswith(VOLUME) or not host.EMULATES:
         return volume_path(path, "root.path")
-    path = os.path.join(bundle, path)
-    if not os.path.isdir(path):
+    path = path if host.is_absolute(path) else f"{bundle}/{path}"
+    if not host.is_directory(path):
         raise InvalidSpec(
             f"root.path names {path!r}, which is no directory, and the request mounts nothing there: make it or "
             "give a rootfs",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from shim.container.process_document import is_absolute_in_container
 from shim.oci.errors import InvalidSpec
 from shim.platform import host
@@ -85,7 +83,7 @@ def directory(mount: Section, source: str, destination: str) -> Document:
     try:
         path = host.final_path(source)
     except OSError as error:
-        reason = error.strerror or os.strerror(error.errno or 0)
+        reason = host.reason(error)
         shown = source.replace("\\", "\\\\")  # as Go quotes it
         raise InvalidSpec(
             f'failed to resolve path for mount source "{shown}": {reason}; create it or correct {mount.path}.source'

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from shim.oci.errors import InvalidSpec
+from shim.platform import host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def with_reason(call: Callable[[], Answer], what: str) -> Answer:
 
 def new_guid() -> str:
     """A random GUID (version 4)."""
-    raw = bytearray(os.urandom(16))
+    raw = bytearray(host.random(16))
     raw[6] = raw[6] & 0x0F | 0x40
     raw[8] = raw[8] & 0x3F | 0x80
     digits = raw.hex()

@@ -6,30 +6,31 @@ found by path, never by importing the emulator: the shim does not know the emula
 
 from __future__ import annotations
 
-import os
 import sys
+
+from shim.platform import files
 
 
 def hcs_library(name: str) -> str:
     """What to load for the DLL `name` (`computecore`, `vmcompute`, `kernel32` …)."""
     if sys.platform == "win32":
-        directory = os.environ.get("HCS_LIBRARY_PATH", "")
+        directory = files.environment("HCS_LIBRARY_PATH")
         if directory and name not in ("kernel32", "ole32", "ntdll"):
-            return os.path.join(directory, f"{name}.dll")
+            return rf"{directory}\{name}.dll"
         return system_library(name)
-    return os.path.join(os.environ.get("HCS_LIBRARY_PATH") or _emulator_directory(), "libcomputecore.so")
+    return f"{files.environment('HCS_LIBRARY_PATH') or _emulator_directory()}/libcomputecore.so"
 
 
 def system_library(name: str) -> str:
     """A DLL of Windows, by its full path: one of that name beside the executable must not be taken for it."""
-    root = os.environ.get("SYSTEMROOT", r"C:\Windows")
+    root = files.environment("SYSTEMROOT") or r"C:\Windows"
     return rf"{root}\System32\{name}.dll"
 
 
 def _emulator_directory() -> str:
     """The emulator's build directory, beside the package `shim`."""
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    return os.path.join(root, "hcs_emulator", "native", "build")
+    root = __file__.rsplit("/", 3)[0]
+    return f"{root}/hcs_emulator/native/build"
 
 
 def close_handle(handle: int) -> None:
@@ -39,4 +40,4 @@ def close_handle(handle: int) -> None:
 
         _winapi.CloseHandle(handle)
     else:
-        os.close(handle)
+        files.close(handle)

@@ -1,9 +1,18 @@
-"""What containers need from the host: final paths, mounts, processors, and whether Linux specs can be run."""
+"""What containers need from the host: directories, final paths, mounts, processors, and whether Linux specs can be run.
+
+Without `os`, which a shim would have for nothing else: with what it loads it is a twentieth of an idle shim's memory.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
+
+from shim.platform import files
+
+if sys.platform == "win32":
+    import nt as system
+else:
+    import posix as system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +24,8 @@ EMULATES = sys.platform != "win32"
 
 # A page, less what the kernel wants for itself.
 MAX_MOUNT_DATA = 4000
+_TYPE, _DIRECTORY = 0o170000, 0o040000  # in a file's mode
+_SEPARATORS = "\\/" if sys.platform == "win32" else "/"
 _LOWER = "lowerdir="
 
 
@@ -25,12 +36,51 @@ def operating_system() -> str:
 
 def architecture() -> str:
     """As container platforms name it."""
-    machine = os.environ.get("PROCESSOR_ARCHITECTURE", "") if sys.platform == "win32" else os.uname().machine
+    machine = files.environment("PROCESSOR_ARCHITECTURE") if sys.platform == "win32" else system.uname().machine
     return {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64"}.get(machine.lower(), machine.lower())
 
 
 def processors() -> int:
-    return os.cpu_count() or 1
+    return system.cpu_count() or 1
+
+
+def random(count: int) -> bytes:
+    return system.urandom(count)
+
+
+def reason(error: OSError) -> str:
+    """What is wrong, in the system's words."""
+    return error.strerror or system.strerror(error.errno or 0)
+
+
+def exists(path: str) -> bool:
+    try:
+        system.stat(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def is_directory(path: str) -> bool:
+    try:
+        return system.stat(path).st_mode & _TYPE == _DIRECTORY
+    except (OSError, ValueError):
+        return False
+
+
+def make_directories(path: str, mode: int = 0o777) -> None:
+    """A directory, and those above it; they may be there."""
+    if is_directory(path):
+        return
+    path = path.rstrip(_SEPARATORS)
+    end = max(path.rfind(separator) for separator in _SEPARATORS)
+    if end > 0 and not exists(path[:end]):
+        make_directories(path[:end])
+    try:
+        system.mkdir(path, mode)
+    except OSError:
+        if not is_directory(path):
+            raise
 
 
 def revision() -> int:
@@ -48,6 +98,8 @@ def revision() -> int:
 
 def beside_program(name: str) -> str:
     """A file beside the shim's program: the .exe, or the modules that `runhcs install` compiled."""
+    import os
+
     return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), name)
 
 
@@ -57,12 +109,19 @@ def final_path(path: str) -> str:
         from shim.platform.windows.paths import final_path as by_volume
 
         return by_volume(path)
-    return os.path.realpath(path, strict=True)
+    descriptor = system.open(path, system.O_PATH | system.O_CLOEXEC)
+    try:
+        return system.readlink(f"/proc/self/fd/{descriptor}")
+    finally:
+        system.close(descriptor)
 
 
 def is_absolute(path: str) -> bool:
     """Absolute as a path of this host."""
-    return os.path.isabs(path)
+    if sys.platform == "win32":
+        begin = path[:3].replace("/", "\\")
+        return begin.startswith("\\\\") or begin[1:] == ":\\"
+    return path.startswith("/")
 
 
 def mount(source: str, target: str, fstype: str, options: Sequence[str]) -> None:
@@ -78,7 +137,7 @@ def mount(source: str, target: str, fstype: str, options: Sequence[str]) -> None
     try:
         mount_linux(source, target, fstype, shorter)
     finally:
-        os.close(descriptor)
+        system.close(descriptor)
 
 
 def _shorten(options: Sequence[str]) -> tuple[list[str], int]:
@@ -86,6 +145,8 @@ def _shorten(options: Sequence[str]) -> tuple[list[str], int]:
 
     The kernel takes one page of options; an image with fifty layers needs more. The caller closes the descriptor.
     """
+    import os
+
     lower = next((option for option in options if option.startswith(_LOWER)), _LOWER)
     directories = lower[len(_LOWER) :].split(":")
     common = os.path.commonpath(directories) if all(map(os.path.isabs, directories)) else "/"

@@ -9,8 +9,6 @@ Nothing is announced: `/sandboxes/*` events are containerd's to publish, and the
 
 from __future__ import annotations
 
-import os
-
 from shim.api.cri_pod import PodSandboxConfig
 from shim.api.packing import type_name
 from shim.api.wellknown import Any
@@ -119,7 +117,7 @@ def sandbox_spec(request: CreateSandboxRequest, options: Options) -> Spec:
 
 
 def _given(bundle: str) -> Spec:
-    if os.path.exists(f"{bundle}/{oci.CONFIG}"):
+    if host.exists(f"{bundle}/{oci.CONFIG}"):
         return oci.load(bundle)
     return oci.Spec({"ociVersion": "1.0.2"})
 

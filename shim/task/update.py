@@ -7,8 +7,6 @@ and processor may end half done; the error says which part failed.
 
 from __future__ import annotations
 
-import os
-
 from shim.api.packing import type_name
 from shim.lean_json import loads
 from shim.platform import host
@@ -52,7 +50,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
         modify = task.vm.modify
     else:
         in_vm = hasattr(task.container, "vm")
-        documents = modify_requests(kind, value, os.cpu_count() or 1, task.id, in_vm=in_vm)
+        documents = modify_requests(kind, value, host.processors(), task.id, in_vm=in_vm)
         modify = task.container.system.modify
     for document in documents:
         path = document["ResourcePath"]

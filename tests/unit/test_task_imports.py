@@ -13,7 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Each of them, or what it brings along, costs more than the code that would use it.
 HEAVY = {
     "threading", "functools", "collections", "json", "re", "typing", "enum", "dataclasses", "logging", "subprocess",
-    "asyncio", "socket", "selectors", "contextlib", "inspect", "google.protobuf",
+    "asyncio", "socket", "selectors", "contextlib", "inspect", "google.protobuf", "os", "stat", "termios",
+    "_collections_abc",
 }  # fmt: skip
 
 

@@ -10,10 +10,9 @@ moved something, and otherwise for the side that did not wake it.
 from __future__ import annotations
 
 import fcntl
-import os
+import posix
 from errno import EINVAL, EIO
 from sys import byteorder
-from termios import FIONREAD
 from time import monotonic
 
 TYPE_CHECKING = False
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
 PIPE_SIZE = 1 << 20
 COPY_SIZE = 128 << 10
 TURNS = 8  # moves of one pump before the others have their turn
-SPLICE_FLAGS = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
+SPLICE_FLAGS = posix.SPLICE_F_MOVE | posix.SPLICE_F_NONBLOCK
 
 _F_SETPIPE_SZ = 1031
+FIONREAD = 0x541B  # on x86 and ARM; `termios`, which has it, is a library of 40 kB
 
 
 class Pump:
@@ -60,7 +60,7 @@ class Pump:
         self._held = b""  # read but not yet written
         self._splices = True
         for descriptor in (source, sink):
-            os.set_blocking(descriptor, False)
+            posix.set_blocking(descriptor, False)
             grow(descriptor)
 
     def unread(self) -> int:
@@ -86,7 +86,7 @@ class Pump:
 
     def _splice(self, woken_by_sink: bool, before: int) -> int | None:
         try:
-            count = os.splice(self.source, self.sink, PIPE_SIZE, flags=SPLICE_FLAGS)
+            count = posix.splice(self.source, self.sink, PIPE_SIZE, flags=SPLICE_FLAGS)
         except BlockingIOError:
             return self.source if self.moved != before or woken_by_sink else self.sink
         except OSError as error:
@@ -100,7 +100,7 @@ class Pump:
     def _copy(self) -> int | None:
         if not self._held:
             try:
-                self._held = os.read(self.source, COPY_SIZE)
+                self._held = posix.read(self.source, COPY_SIZE)
             except BlockingIOError:
                 return self.source
             except OSError:
@@ -111,7 +111,7 @@ class Pump:
             self._held = b""
             return None
         try:
-            count = os.write(self.sink, self._held)
+            count = posix.write(self.sink, self._held)
         except BlockingIOError:
             return self.sink
         except OSError as error:
@@ -131,7 +131,7 @@ class Pump:
     def give_up_sink(self) -> None:
         """What comes from now on is read and forgotten."""
         if self.sink >= 0:
-            os.close(self.sink)
+            posix.close(self.sink)
         self.sink = -1
         self._splices = False
         self._held = b""
@@ -141,7 +141,7 @@ class Pump:
         self.over = True
         for descriptor in (self.source, self.sink):
             if descriptor >= 0:
-                os.close(descriptor)
+                posix.close(descriptor)
         self._held = b""
         self._ended()
 

@@ -9,7 +9,7 @@ call. The thread begins with the first pump and ends with the last.
 
 from __future__ import annotations
 
-import os
+import posix
 import select
 from _thread import allocate_lock, start_new_thread
 from time import monotonic
@@ -76,7 +76,7 @@ class Relay:
             self._calls.append(run)
             if not self._running:
                 self._begin()
-            os.eventfd_write(self._wake, 1)
+            posix.eventfd_write(self._wake, 1)
         if not done.acquire(True, CALL_TIMEOUT):
             return None
         if failures:
@@ -87,14 +87,14 @@ class Relay:
 
     def _begin(self) -> None:
         self._epoll = select.epoll()
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._wake = posix.eventfd(0, posix.EFD_NONBLOCK | posix.EFD_CLOEXEC)
         try:
             self._epoll.register(self._wake, select.EPOLLIN)
             start_new_thread(self._run, ())
         except BaseException:
             self._calls.clear()
             self._epoll.close()
-            os.close(self._wake)
+            posix.close(self._wake)
             raise
         self._running = True
 
@@ -105,7 +105,7 @@ class Relay:
                 if not calls and not self._pumps:
                     self._running = False
                     self._epoll.close()
-                    os.close(self._wake)
+                    posix.close(self._wake)
                     return
             for call in calls:
                 call()
@@ -117,7 +117,7 @@ class Relay:
                 continue
             for descriptor, _ in self._epoll.poll(0 if self._ready else self._patience()):
                 if descriptor == self._wake:
-                    os.eventfd_read(self._wake)
+                    posix.eventfd_read(self._wake)
                     continue
                 entry = self._waiting.pop(descriptor, None)
                 if entry is not None:

@@ -12,11 +12,11 @@ What a plain path may be is decided after it is open: a FIFO, or a regular file,
 
 from __future__ import annotations
 
-import os
+import posix
 import select
-import stat
 from fcntl import F_GETFL, F_SETFL, fcntl
 
+from shim.platform import host
 from shim.platform.linux.pump import Pump, unread
 from shim.platform.linux.relay import Relay
 
@@ -29,43 +29,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.platform.linux.logger import Logger
 
-_NONBLOCK = os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+# Kinds of files, in their modes.
+_TYPE, _REGULAR, _FIFO = 0o170000, 0o100000, 0o010000
+_NONBLOCK = posix.O_NONBLOCK | posix.O_CLOEXEC | posix.O_NOCTTY
 
 
 def open_input(path: str) -> int:
     """The reading end of a client's stdin. Raises OSError."""
-    return os.open(path, os.O_RDONLY | _NONBLOCK)
+    return posix.open(path, posix.O_RDONLY | _NONBLOCK)
 
 
 def open_output(path: str) -> int:
     """A client's FIFO, or an existing file to append to. Raises OSError."""
-    descriptor = os.open(path, os.O_RDWR | _NONBLOCK)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        fcntl(descriptor, F_SETFL, os.O_APPEND | os.O_NONBLOCK)
+    descriptor = posix.open(path, posix.O_RDWR | _NONBLOCK)
+    if posix.fstat(descriptor).st_mode & _TYPE == _REGULAR:
+        fcntl(descriptor, F_SETFL, posix.O_APPEND | posix.O_NONBLOCK)
     return descriptor
 
 
 def open_file(path: str) -> int:
     """A log file, made if need be, its directories too. Raises OSError."""
-    os.makedirs(os.path.dirname(path) or "/", 0o755, exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NONBLOCK, 0o644)
+    host.make_directories(path.rpartition("/")[0] or "/", 0o755)
+    return posix.open(path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | _NONBLOCK, 0o644)
 
 
 def keep(output: int) -> tuple[int, bool] | None:
     """One more writing end of an output that is a client's FIFO, which no reading end of ours belongs to, and whether
     the client has it open by now (or is in the midst of opening it, which the kernel counts as well)."""
-    if not stat.S_ISFIFO(os.fstat(output).st_mode) or not fcntl(output, F_GETFL) & os.O_RDWR:
+    if posix.fstat(output).st_mode & _TYPE != _FIFO or not fcntl(output, F_GETFL) & posix.O_RDWR:
         return None  # a file, or a logger's pipe, which has its reader from the beginning
     try:
-        kept = os.open(f"/proc/self/fd/{output}", os.O_WRONLY | _NONBLOCK)
+        kept = posix.open(f"/proc/self/fd/{output}", posix.O_WRONLY | _NONBLOCK)
     except OSError:
         return None  # then the client has to be in time
     # The output reads, too. For a moment it does not, and the kernel says whether anybody else does.
-    os.dup2(kept, output, inheritable=False)
+    posix.dup2(kept, output, inheritable=False)
     seen = has_reader(kept)
-    again = os.open(f"/proc/self/fd/{kept}", os.O_RDWR | _NONBLOCK)
-    os.dup2(again, output, inheritable=False)
-    os.close(again)
+    again = posix.open(f"/proc/self/fd/{kept}", posix.O_RDWR | _NONBLOCK)
+    posix.dup2(again, output, inheritable=False)
+    posix.close(again)
     return kept, seen
 
 
@@ -77,11 +79,11 @@ def has_reader(kept: int) -> bool:
 
 
 def close(handle: int) -> None:
-    os.close(handle)
+    posix.close(handle)
 
 
 def duplicate(handle: int) -> int:
-    return os.dup(handle)
+    return posix.dup(handle)
 
 
 def start_logger(program: str, arguments: list[str], environment: dict[str, str], must_say_ready: bool) -> Logger:
