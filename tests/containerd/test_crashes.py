@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from runhcs.containerd_client import ContainerdError
 from tests.containerd.daemon import VERSIONS
 from tests.containerd.lives import crash_at_every_call
 from tests.containerd.node import Node
-from tests.emulated.emulator import eventually
+from tests.emulated.emulator import eventually, is_alive
 
 # Every step of the oldest and the newest; a sample of the one between.
 EVERY = {"1.6": 1, "1.7": 4, "2.3": 1}
@@ -76,15 +75,8 @@ def test_the_processes_of_a_killed_shim_are_ended(node: Node, tmp_path: Path) ->
     carried = node.emulator.descendants()
     assert len(carried) >= 2
     node.kill_shim(name)
-    eventually(lambda: not any(_alive(pid) for pid in carried), "the end of the container's processes")
+    eventually(lambda: not any(is_alive(pid) for pid in carried), "the end of the container's processes")
     node.ctr("container", "rm", name)
-
-
-def _alive(pid: int) -> bool:
-    with suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
 
 
 def test_a_shim_that_hangs_can_be_removed(own_node: Node) -> None:

@@ -12,6 +12,7 @@ from shim.hcs_bindings import events
 from shim.hcs_bindings.system import ComputeSystem
 from tests.emulated.bindings import container, reset_libraries, until, use
 from tests.emulated.emulator import Emulator
+from tests.emulated.host_process_lab import Jobs, world
 from tests.emulated.runhcs_tools import ToolShims
 from tests.emulated.scripted_service import Library, Scripted, scripted_service
 from tests.emulated.shims import Shims
@@ -107,3 +108,9 @@ def service(tmp_path: Path) -> Iterator[Scripted]:
 def lib() -> Library:
     """The native library by its C ABI."""
     return Library()
+
+
+@pytest.fixture
+def jobs(emulator: Emulator) -> Iterator[Jobs]:
+    """Host process containers on the host, with files of the emulator's layers; at the end no group of them is left."""
+    yield from world(emulator)

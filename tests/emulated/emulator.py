@@ -123,12 +123,12 @@ class Emulator:
         output = self.output()
         self.log.close()
         try:
-            eventually(lambda: not [pid for pid in carried if _alive(pid)], f"the end of all processes of {carried}")
+            eventually(lambda: not [pid for pid in carried if is_alive(pid)], f"the end of all processes of {carried}")
             assert not self.mounts(), f"mounts left behind: {self.mounts()}"
             assert "Traceback" not in output, output
         finally:
             for pid in carried:
-                if _alive(pid):
+                if is_alive(pid):
                     os.kill(pid, signal.SIGKILL)
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -141,8 +141,9 @@ def _end_with_parent() -> None:
     _libc.prctl(1, signal.SIGTERM)
 
 
-def _alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process; a zombie is none."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False

@@ -134,13 +134,6 @@ def was_started_natively(pid: int) -> bool:
     return b"\0-X\0runhcs_daemon=" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def standbys(pids: Iterable[int]) -> set[int]:
     """Those of the processes that are standbys and spares, by their command line. A spare that is being forked, or the
     process between it and its standby, is none yet: its parent is another of them."""

@@ -32,7 +32,7 @@ from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc.client import Client
 from shim.ttrpc.server import Call, Method, Server
 from shim.ttrpc.status import StatusError
-from tests.emulated.emulator import eventually
+from tests.emulated.emulator import eventually, is_alive
 from tests.emulated.image import make_image
 from tests.emulated.shim_commands import standbys, started_under
 from tests.task_client import TASK_V2, TaskClient
@@ -117,7 +117,7 @@ class Shim(TaskClient):
 
     @property
     def alive(self) -> bool:
-        return _alive(self.pid)
+        return is_alive(self.pid)
 
     def run(self, **fields: Any) -> int:
         self.create(**fields)
@@ -256,12 +256,5 @@ def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> s
         call(*args, **kwargs)
     assert caught.value.code == code, caught.value
     return caught.value.message
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 

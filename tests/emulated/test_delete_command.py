@@ -14,8 +14,8 @@ import pytest
 from shim.commands import delete
 from shim.platform import daemon
 from shim.task import exit_record
-from tests.emulated.emulator import eventually
-from tests.emulated.shim_commands import Binary, connect, dial, is_alive, shut_down
+from tests.emulated.emulator import eventually, is_alive
+from tests.emulated.shim_commands import Binary, connect, dial, shut_down
 
 
 @pytest.fixture(params=["1", "0"], ids=["native", "python"])

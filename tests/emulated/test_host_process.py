@@ -1,4 +1,4 @@
-"""Host process containers in a utility VM: processes of the VM itself. Those on the host: test_host_process_jobs.py."""
+"""Host process containers in a utility VM: processes of the VM itself. Those on the host have pages of their own."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from shim.container.ledger import Ledger
-from tests.emulated.emulator import eventually
+from tests.emulated.emulator import eventually, is_alive
 from tests.emulated.shim_commands import (
     MEMBER,
     NAMESPACE,
@@ -28,7 +28,6 @@ from tests.emulated.shim_commands import (
     Binary,
     connect,
     dial,
-    is_alive,
     shut_down,
     was_started_natively,
 )

@@ -19,8 +19,8 @@ import pytest
 from runhcs.install import ROOT, write_launcher
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as Packed
-from tests.emulated.emulator import eventually
-from tests.emulated.shim_commands import MEMBER, SANDBOX, Binary, connect, dial, is_alive, shut_down, standbys
+from tests.emulated.emulator import eventually, is_alive
+from tests.emulated.shim_commands import MEMBER, SANDBOX, Binary, connect, dial, shut_down, standbys
 
 
 class WithStandby(Binary):

@@ -18,7 +18,7 @@ from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from shim.ttrpc.status import NOT_FOUND, StatusError
-from tests.emulated.emulator import eventually
+from tests.emulated.emulator import eventually, is_alive
 from tests.emulated.shim_commands import (
     MEMBER,
     NAMESPACE,
@@ -27,7 +27,6 @@ from tests.emulated.shim_commands import (
     ask,
     connect,
     dial,
-    is_alive,
     shut_down,
     was_started_natively,
 )
