@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import sys
 
+from shim.platform.hvsocket_stream import Stream
+
 if sys.platform == "win32":
-    from shim.platform.windows.hvsocket import Listener, Stream, listen
+    from shim.platform.windows.hvsocket import Listener, listen
 else:
-    from shim.platform.linux.hvsocket import Listener, Stream, listen
+    from shim.platform.linux.hvsocket import Listener, listen
 
 __all__ = ["Listener", "Stream", "listen"]

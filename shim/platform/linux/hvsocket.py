@@ -6,32 +6,12 @@ Who listens binds there and takes the name away again; the emulator makes and re
 from __future__ import annotations
 
 import os
-from _socket import AF_UNIX, SHUT_RDWR, SOCK_CLOEXEC, SOCK_STREAM, socket
+from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socket
+
+from shim.platform.hvsocket_stream import Stream, shut
 
 DEFAULT_DIRECTORY = "/run/hcs-emulator"
 BACKLOG = 16
-
-
-class Stream:
-    """One connection. Closing it wakes whoever reads from it."""
-
-    __slots__ = ("_socket",)
-
-    def __init__(self, connection: socket) -> None:
-        self._socket = connection
-
-    def recv(self, size: int, /) -> bytes:
-        return self._socket.recv(size)
-
-    def sendall(self, data: bytes, /) -> None:
-        self._socket.sendall(data)
-
-    def detach(self) -> int:
-        """The descriptor, which is the caller's from now on."""
-        return self._socket.detach()
-
-    def close(self) -> None:
-        _shut(self._socket)
 
 
 class Listener:
@@ -57,7 +37,7 @@ class Listener:
             os.unlink(self._path)
         except OSError:
             pass
-        _shut(self._socket)
+        shut(self._socket)
 
 
 def listen(vm_id: str, service_id: str) -> Listener:
@@ -77,11 +57,3 @@ def listen(vm_id: str, service_id: str) -> Listener:
         listening.close()
         raise
     return Listener(listening, path, service_id)
-
-
-def _shut(connection: socket) -> None:
-    try:
-        connection.shutdown(SHUT_RDWR)
-    except OSError:
-        pass  # the other end was first
-    connection.close()

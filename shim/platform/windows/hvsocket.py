@@ -5,6 +5,8 @@ Winsock is loaded with the first of them: a shim without a VM has no sockets at 
 
 from __future__ import annotations
 
+from shim.platform.hvsocket_stream import Stream, shut
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
@@ -12,28 +14,6 @@ if TYPE_CHECKING:
 AF_HYPERV = 34
 HV_PROTOCOL_RAW = 1
 BACKLOG = 16
-
-
-class Stream:
-    """One connection. Closing it wakes whoever reads from it."""
-
-    __slots__ = ("_socket",)
-
-    def __init__(self, connection: socket) -> None:
-        self._socket = connection
-
-    def recv(self, size: int, /) -> bytes:
-        return self._socket.recv(size)
-
-    def sendall(self, data: bytes, /) -> None:
-        self._socket.sendall(data)
-
-    def detach(self) -> int:
-        """The handle, which is the caller's from now on."""
-        return self._socket.detach()
-
-    def close(self) -> None:
-        _shut(self._socket)
 
 
 class Listener:
@@ -56,7 +36,7 @@ class Listener:
         return Stream(connection)
 
     def close(self) -> None:
-        _shut(self._socket)
+        shut(self._socket)
 
 
 def listen(vm_id: str, service_id: str) -> Listener:
@@ -71,13 +51,3 @@ def listen(vm_id: str, service_id: str) -> Listener:
         listening.close()
         raise
     return Listener(listening, service_id)
-
-
-def _shut(connection: socket) -> None:
-    from _socket import SHUT_RDWR
-
-    try:
-        connection.shutdown(SHUT_RDWR)
-    except OSError:
-        pass  # the other end was first
-    connection.close()

@@ -1,0 +1,42 @@
+"""One connection of a Hyper-V socket, which is a socket like any other on either system.
+
+Nothing here loads the library of sockets: whoever has a connection has loaded it.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _socket import socket
+
+
+class Stream:
+    """One connection. Closing it wakes whoever reads from it."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, connection: socket) -> None:
+        self._socket = connection
+
+    def recv(self, size: int, /) -> bytes:
+        return self._socket.recv(size)
+
+    def sendall(self, data: bytes, /) -> None:
+        self._socket.sendall(data)
+
+    def detach(self) -> int:
+        """The descriptor or handle, which is the caller's from now on."""
+        return self._socket.detach()
+
+    def close(self) -> None:
+        shut(self._socket)
+
+
+def shut(connection: socket) -> None:
+    from _socket import SHUT_RDWR
+
+    try:
+        connection.shutdown(SHUT_RDWR)
+    except OSError:
+        pass  # the other end was first
+    connection.close()
