@@ -165,4 +165,5 @@ def node(request: pytest.FixtureRequest, machine: Machine, nodes: dict[str, Node
 
     if request.param not in nodes:
         nodes[request.param] = Node(machine, request.param)
+    nodes[request.param].begin()
     return nodes[request.param]

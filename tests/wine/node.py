@@ -9,15 +9,16 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.wine.conftest import PATIENCE, ROOT, Machine, go_programs
 
 RUNTIME = "io.containerd.runhcs.v1"
 PROGRAM = "containerd-shim-runhcs-v1.exe"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
+T = TypeVar("T")
 _numbers = itertools.count(1)
 
 
@@ -30,7 +31,7 @@ def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -
 
 
 class Node:
-    """Its containers' names are its own, so that tests can share it."""
+    """Its containers' names are its own, so that tests can share it. What one of them leaves behind fails that one."""
 
     namespace = "default"
 
@@ -41,6 +42,8 @@ class Node:
         self.directory = machine.drive / self.name
         self.address = rf"\\.\pipe\{self.name}"
         self.names: list[str] = []
+        self._is_clean = True
+        self._before: set[object] = set()
         machine.unpack(self.directory)
         for program in ("containerd.exe", "ctr.exe"):
             (self.directory / program).write_bytes((go_programs(version) / program).read_bytes())
@@ -156,8 +159,22 @@ class Node:
 
     # -- what is left
 
+    def begin(self) -> None:
+        """A test begins. What is there now is none of its."""
+        if not self._is_clean:
+            self.names.clear()
+            if self.ctr("version", timeout=30).returncode:
+                self.stop()
+                self.start()
+            self._before.clear()
+            self._before |= {*self.bundles(), *self.shims(), *self.systems(), *self.mounts()}
+        self._is_clean = False
+
+    def _of_now(self, found: Iterable[T]) -> list[T]:
+        return [one for one in found if one not in self._before]
+
     def bundles(self) -> list[str]:
-        return sorted(path.name for path in self.bundle("").glob("*"))
+        return self._of_now(sorted(path.name for path in self.bundle("").glob("*")))
 
     def bundle(self, id: str) -> Path:
         return self.directory / "state" / "io.containerd.runtime.v2.task" / self.namespace / id
@@ -172,14 +189,14 @@ class Node:
                     found.append(pid)
             except OSError:
                 continue  # it has just ended
-        return found
+        return self._of_now(found)
 
     def systems(self) -> list[str]:
-        return sorted(system["Id"] for system in ask_emulator(self.machine, "status")["systems"])
+        return self._of_now(sorted(system["Id"] for system in ask_emulator(self.machine, "status")["systems"]))
 
     def mounts(self) -> list[str]:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
-        return [line for line in lines if str(self.machine.directory) in line]
+        return self._of_now(line for line in lines if str(self.machine.directory) in line)
 
     def pipes(self) -> list[str]:
         """Those of the pipes that our containers' shims had that somebody still has."""
@@ -192,12 +209,22 @@ class Node:
 
     def expect_clean(self) -> None:
         """Containers gone, nothing of them is left: no bundle, no daemon, no system, no mount, no pipe."""
-        eventually(lambda: not self.shims(), "the end of every shim")
-        assert self.bundles() == []
-        assert self.systems() == []
-        assert self.mounts() == []
-        assert self.pipes() == []
+
+        def left() -> dict[str, list[Any]]:
+            kinds = {"shims": self.shims, "systems": self.systems, "mounts": self.mounts}
+            found = {kind: look() for kind, look in kinds.items()}
+            found["files"] = [
+                str(path) for name in self.bundles() for path in (self.bundle(name), *self.bundle(name).rglob("*"))
+            ]
+            return {kind: things for kind, things in found.items() if things}
+
+        try:
+            eventually(lambda: not left(), "the end of everything")
+        except AssertionError:
+            raise AssertionError(f"there are left: {left()}\n{self.log()}") from None
+        assert self.pipes() == [], self.log()
         self.names.clear()
+        self._is_clean = True
 
 
 def ask_emulator(machine: Machine, command: str, **arguments: Any) -> dict[str, Any]:

@@ -181,6 +181,7 @@ def test_a_pod(machine: Machine, cri_nodes: dict[str, CriNode], version: str, ha
     if version not in cri_nodes:
         cri_nodes[version] = CriNode(machine, version)
     node = cri_nodes[version]
+    node.begin()
     metadata = cri_pod.PodSandboxMetadata(name=handler, uid=handler, namespace="default")
     config = cri_pod.PodSandboxConfig(metadata=metadata, hostname="web", log_directory=rf"C:\{node.name}\logs")
     pod = node.call("RunPodSandbox", config=config, runtime_handler=handler).pod_sandbox_id
