@@ -69,8 +69,8 @@ PROGRAMS = {
     "runhcs.exe": "from runhcs.__main__ import main\nsys.exit(main())\n",
 }
 # What the shim's does without Python.
-NATIVE = [SOURCES / name for name in ("native.c", "files.c", "delete.c")]
-NATIVE += [SHARED / name for name in ("command.c", "leftovers.c", "options.c")]
+NATIVE = [SOURCES / f"{name}.c" for name in ("native", "files", "pipes", "input", "start", "join", "delete")]
+NATIVE += [SHARED / f"{name}.c" for name in ("command", "connect", "leftovers", "options", "spec")]
 COMPILE_TIME = 300.0
 PYC_HEADER = 16
 EPOCH = (2020, 1, 1, 0, 0, 0)

@@ -1,4 +1,8 @@
 /* Small files. */
+#include <stdio.h>
+#include <string.h>
+#include <wchar.h>
+
 #include "native.h"
 
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
@@ -35,7 +39,28 @@ bool is_empty(const wchar_t *path) {
     return (found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0 && found.nFileSizeHigh == 0 && found.nFileSizeLow == 0;
 }
 
-bool print(const void *data, size_t length) {
+static bool write_all(HANDLE file, const void *data, size_t length) {
     DWORD wrote = 0;
-    return WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), data, (DWORD)length, &wrote, NULL) && wrote == length;
+    return WriteFile(file, data, (DWORD)length, &wrote, NULL) && wrote == length;
 }
+
+bool write_file(const wchar_t *name, const char *content) {
+    wchar_t temporary[32];
+    swprintf(temporary, 32, L".%ls", name);
+    HANDLE file = CreateFileW(temporary, GENERIC_WRITE, 0, NULL, CREATE_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file == INVALID_HANDLE_VALUE)
+        return false;
+    bool written = write_all(file, content, strlen(content));
+    CloseHandle(file);
+    written = written && MoveFileExW(temporary, name, MOVEFILE_REPLACE_EXISTING);
+    if (!written)
+        DeleteFileW(temporary);
+    return written;
+}
+
+HANDLE create_file(const wchar_t *name) {
+    return CreateFileW(
+        name, FILE_APPEND_DATA | SYNCHRONIZE, SHARE_ALL, NULL, CREATE_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+}
+
+bool print(const void *data, size_t length) { return write_all(GetStdHandle(STD_OUTPUT_HANDLE), data, length); }

@@ -9,6 +9,8 @@
 
 #include "native.h"
 
+wchar_t program[LONGEST];
+
 static void *allocate(size_t size) { return HeapAlloc(GetProcessHeap(), 0, size); }
 
 char *to_utf8(const wchar_t *text) {
@@ -41,5 +43,10 @@ bool run_natively(int count, wchar_t **given) {
     for (int at = 0; at < count; at++)
         if ((words[at] = to_utf8(given[at])) == NULL)
             return false;
-    return read_command(count, words, &command) && strcmp(command.action, "delete") == 0 && native_delete(&command);
+    if (!read_command(count, words, &command))
+        return false;
+    DWORD length = GetModuleFileNameW(NULL, program, LONGEST);
+    if (length == 0 || length >= LONGEST)
+        program[0] = L'\0';
+    return strcmp(command.action, "start") == 0 ? native_start(&command) : native_delete(&command);
 }

@@ -14,6 +14,9 @@
 /* Whether Python need not be asked: the command is done. */
 bool run_natively(int count, wchar_t **given);
 
+/* The path of this program; "" if it cannot be told. */
+extern wchar_t program[LONGEST];
+
 /* -- texts: native.c -------------------------------------------------------------------------------------------------- */
 
 /* A copy in UTF-8, or in UTF-16; NULL if there is no such text, as half a surrogate pair is none. */
@@ -30,12 +33,45 @@ ptrdiff_t read_file(const wchar_t *path, char *buffer, size_t size);
 bool was_absent(void);
 /* Nothing in it, or not there. */
 bool is_empty(const wchar_t *path);
+/* The whole file or none of it, in the current directory. */
+bool write_file(const wchar_t *name, const char *content);
+/* An empty file, open for appending; others may still delete it. */
+HANDLE create_file(const wchar_t *name);
 /* To stdout. */
 bool print(const void *data, size_t length);
 
-/* -- commands: delete.c ------------------------------------------------------------------------------------------------ */
+/* -- named pipes: pipes.c ---------------------------------------------------------------------------------------------- */
 
-/* Does the whole command; or nothing, and gives false: it is left to Python. */
+#define PIPES "\\\\.\\pipe\\ProtectedPrefix\\Administrators\\"
+#define MAX_PIPE (256 + 16)
+
+/* The pipe of the shim that serves this id; false if it is unusual. */
+bool pipe_name(const struct command *command, const char *id, char name[MAX_PIPE]);
+/* The first instance of a pipe, which SYSTEM and Administrators may open, and nobody else; NULL if the name is taken. */
+HANDLE listen_at(const char *name);
+/* A connection to somebody who listens, and is free for us within so many milliseconds; NULL. */
+HANDLE dial(const char *name, DWORD patience);
+/* All of it, within so many milliseconds. */
+bool send_all(HANDLE pipe, const void *data, size_t length, DWORD patience);
+bool receive_all(HANDLE pipe, void *data, size_t length, DWORD patience);
+
+/* -- what came on stdin: input.c ----------------------------------------------------------------------------------------- */
+
+struct input {
+    unsigned char data[SMALL_OPTIONS];
+    size_t length;
+};
+
+/* The options; false if they are unusual. */
+bool read_input(const char *id, struct input *input);
+/* For Python to read. */
+void put_back(struct input *input);
+
+/* -- commands: start.c, join.c, delete.c ----------------------------------------------------------------------------------- */
+
+/* Each does the whole command; or nothing, and gives false: it is left to Python. */
+bool native_start(const struct command *command);
+bool native_join(const char *address, const char *sandbox);
 bool native_delete(const struct command *command);
 
 #endif

@@ -31,6 +31,15 @@ static enum role read_own_role(const char *id, char *sandbox, size_t size) {
     return length < 0 ? UNUSUAL : read_role(json, (size_t)length, id, sandbox, size);
 }
 
+/* For Python to read. */
+static void put_back(int options) {
+    if (options < 0)
+        return;
+    lseek(options, 0, SEEK_SET);
+    dup2(options, STDIN_FILENO);
+    close(options);
+}
+
 /* The options on stdin, in a file of their own; -1 if there are none. What had to be read to see that they are unusual is
    put back. */
 static bool read_options(const char *id, int *options) {
@@ -53,13 +62,11 @@ static bool read_options(const char *id, int *options) {
     for (total = length; !is_usual && got > 0 && total <= STDIN_LIMIT; total += (size_t)got)
         if ((got = read(STDIN_FILENO, data, sizeof data)) <= 0 || !write_all(file, (const char *)data, (size_t)got))
             break;
-    lseek(file, 0, SEEK_SET);
-    if (is_usual)
+    if (is_usual) {
+        lseek(file, 0, SEEK_SET);
         *options = file;
-    else {
-        dup2(file, STDIN_FILENO);
-        close(file);
-    }
+    } else
+        put_back(file);
     return is_usual;
 }
 
@@ -207,17 +214,19 @@ bool native_start(const struct settings *settings, const struct command *command
     if (role == UNUSUAL || !socket_path(command, role == MEMBER ? sandbox : command->id, &address) ||
         !read_options(command->id, &daemon.options))
         return false;
-    bool has_standby = settings->standby && standby_address(settings, &standby), is_spare = false;
-    if (role == MEMBER) {
-        if (!native_join(&address, sandbox))
-            return false;
-    } else {
+    bool has_standby = settings->standby && standby_address(settings, &standby), is_spare = false, is_done;
+    if (role == MEMBER)
+        is_done = native_join(&address, sandbox);
+    else {
         daemon.bundle = bundle;
         daemon.is_sandbox = role == SANDBOX;
         snprintf(answer, sizeof answer, "%s" SCHEME "%s%s", is_service ? "{\"version\":3,\"address\":\"" : "",
             address.sun_path, is_service ? "\",\"protocol\":\"ttrpc\"}" : "");
-        if (!launch(settings, &daemon, &address, answer, has_standby ? &standby : NULL, argc, argv, &is_spare))
-            return false;
+        is_done = launch(settings, &daemon, &address, answer, has_standby ? &standby : NULL, argc, argv, &is_spare);
+    }
+    if (!is_done) {
+        put_back(daemon.options);
+        return false;
     }
     if (has_standby && !is_spare)
         standby_leave(settings, &standby);

@@ -14,7 +14,10 @@ class CommandError(Exception):
 class Flags:
     """The command line, checked for form. What a command needs it asks for with `require`."""
 
-    __slots__ = ("address", "bundle", "debug", "id", "is_sandbox", "namespace", "publish_binary", "socket", "spawned")
+    __slots__ = (
+        "address", "bundle", "debug", "id", "is_sandbox", "listener", "namespace", "publish_binary", "socket",
+        "spawned", "standby",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.namespace = ""
@@ -23,6 +26,8 @@ class Flags:
         self.id = ""
         self.bundle = ""
         self.socket = ""
+        self.listener = ""
+        self.standby = ""
         self.debug = False
         self.is_sandbox = False
         self.spawned = False

@@ -1,6 +1,7 @@
 """`start` and `serve` on a system without fork: two processes that shake hands (`shim.platform.windows.daemon`).
 
-The daemon creates the endpoint and says so before `start` prints the address, so nobody ever dials in vain.
+The daemon creates the endpoint and says so before `start` prints the address, so nobody ever dials in vain. The usual
+`start` is the launcher's own (packaging/windows/start.c): it has made the endpoint, and the daemon is given it.
 """
 
 from __future__ import annotations
@@ -53,17 +54,20 @@ def arguments(flags: Flags, address: str, bundle: str, is_sandbox: bool) -> list
 
 
 def serve(flags: Flags) -> NoReturn:
-    """The other half: `serve`, started by `launch`."""
+    """The other half: `serve`, started by `launch` or, with a pipe that listens, by the launcher's own."""
     flags.require("namespace", "address", "publish-binary", "id", "socket")
-    link = daemon.Link()
+    link = daemon.Link(is_awaited=not flags.listener)
     try:
         boot = Bootstrap(flags.debug)
         if data := link.receive_input(STDIN_LIMIT):
             from shim.commands import bootstrap
 
             boot = bootstrap.read(data, flags)
-        listener = endpoint.listen(flags.socket)
-    except (OSError, endpoint.EndpointError) as error:
+        if flags.listener:
+            listener = endpoint.inherited(flags.socket, int(flags.listener))
+        else:
+            listener = endpoint.listen(flags.socket)
+    except (OSError, ValueError, endpoint.EndpointError) as error:
         raise CommandError(str(error)) from None
     link.say_ready()
     # Only now: `start` need not wait for what answers calls, and containerd has yet to dial.

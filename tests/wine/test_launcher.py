@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,3 +98,60 @@ def test_switched_off(machine: Machine, bundle: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(machine.environment, "RUNHCS_NATIVE", "0")
     code, said = delete(machine, ALONE, bundle)
     assert code == 1 and b"cannot run" in said
+
+
+# start
+
+
+def drive(machine: Machine, scenario: str) -> Any:
+    return machine.drive_shim(scenario, script="start_driver.py")
+
+
+def test_start_by_the_launcher_and_by_python_are_alike(machine: Machine) -> None:
+    natively, by_python = drive(machine, "alike")
+    assert natively.pop("native") == [True] and by_python.pop("native") == [False]
+    for number, one in enumerate((natively, by_python)):
+        name = rf"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-alike{1 - number}-pipe"
+        assert one.pop("said") == [0, name] and one.pop("address") == name
+    assert natively == by_python
+    assert natively["files"] == ["address", "config.json", "panic.log", "shim.pid"]
+    assert natively["same"] and natively["gone"] and natively["debug"] == [True]
+
+
+def test_options_on_stdin(machine: Machine) -> None:
+    result = drive(machine, "options")
+    assert result["usual"] == [0, [True], True]
+    assert result["generic"] == result["long"] == [0, [False], True]
+    for name, words in (("refused", "debug_type"), ("foreign", "runc"), ("too long", "10 MiB")):
+        code, said, left = result[name]
+        assert code == 1 and words in said and left == ["config.json"], name
+
+
+def test_a_taken_name_is_told_by_python_which_gets_what_came_on_stdin(machine: Machine) -> None:
+    code, said, left, other_code, other_said = drive(machine, "taken")
+    assert code == 1 and "is taken" in said and left == ["config.json"]
+    assert other_code == 1 and "debug_type" in other_said
+
+
+def test_a_reader_that_is_gone(machine: Machine) -> None:
+    code, said, left, gone = drive(machine, "unheard")
+    assert code == 1 and "stdout" in said and left == ["config.json"] and gone
+
+
+def test_a_start_that_dies_takes_its_daemon_with_it(machine: Machine) -> None:
+    assert drive(machine, "orphaned") == [True, 0, True]
+
+
+def test_a_sandbox_of_the_sandbox_service(machine: Machine) -> None:
+    natively, by_python = drive(machine, "service")
+    assert natively == by_python
+    assert natively[0] == 0 and natively[1].startswith('{"version":3,"address":"\\\\\\\\.\\\\pipe\\\\')
+    assert natively[2:] == [[True], True]
+
+
+def test_joining_a_pod_needs_no_python(machine: Machine) -> None:
+    result = drive(machine, "join")
+    assert result["said"] == [0, result["address"]]
+    assert result["files"] == ["address", "config.json", "shim.pid"]
+    assert result["same"] and result["gone"]
+    assert result["late"][0] == 1 and "remove the pod and make it again" in result["late"][1]

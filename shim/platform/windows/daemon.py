@@ -5,6 +5,9 @@ The two speak over the child's standard input and output, which are pipes:
     start -> daemon    u32 length and what came on start's own stdin, then D when the address has been handed over
     daemon -> start    R when the endpoint listens
 
+The launcher's `start` (packaging/windows/start.c) has made the endpoint itself and does not wait: the daemon has no
+standard output then.
+
 A parent that dies in between leaves a child that reads the end of its input instead of D, and goes too: nobody else
 knows of it. The child gets these pipes and the panic log and not one handle more; one of containerd's that it held
 open would hold containerd up.
@@ -178,9 +181,12 @@ def neutral_directory() -> str:
 
 
 class Link:
-    """The daemon's side of the two pipes."""
+    """The daemon's side of the two pipes; `is_awaited` if `start` waits for the word that the endpoint listens."""
 
-    __slots__ = ()
+    __slots__ = ("_is_awaited",)
+
+    def __init__(self, is_awaited: bool) -> None:
+        self._is_awaited = is_awaited
 
     def receive_input(self, limit: int) -> bytes:
         length = int.from_bytes(_read_exactly(4), "little")
@@ -190,6 +196,8 @@ class Link:
 
     def say_ready(self) -> None:
         """The endpoint listens. `start` may be dead already: then `handed_over` hears it."""
+        if not self._is_awaited:
+            return
         try:
             nt.write(1, READY)
         except OSError:

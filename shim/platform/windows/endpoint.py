@@ -8,6 +8,7 @@ of its name, so that a name that somebody squats on is noticed.
 from __future__ import annotations
 
 import _winapi
+import nt
 from _thread import allocate_lock
 
 from shim.platform.windows.pipe import BUFFER, ERROR_OPERATION_ABORTED, PipeStream, dial
@@ -105,6 +106,12 @@ def listen(address: str) -> ListeningPipe:
         if error.winerror in (_ERROR_ACCESS_DENIED, _ERROR_PIPE_BUSY):
             raise EndpointError(taken) from None
         raise EndpointError(f"cannot listen on {path}: {error.strerror}") from None
+
+
+def inherited(address: str, handle: int) -> ListeningPipe:
+    """A pipe whose first instance whoever started us has made; it is for none that we start."""
+    nt.set_handle_inheritable(handle, False)
+    return ListeningPipe(path_of(address), handle)
 
 
 def exists(address: str) -> bool:
