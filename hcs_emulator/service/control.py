@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 from collections.abc import Callable
 from typing import Any
 
 from hcs_emulator.service.dispatch import Dispatcher, status
 from hcs_emulator.service.host import QUIRKS
 from hcs_emulator.service.latency import Profile
+from hcs_emulator.service.listening import named
 
 LONGEST_REQUEST = 1 << 20
 # A follower that does not read is dropped at this many unsent bytes, so that it cannot eat the service's memory.
@@ -30,21 +30,9 @@ class Control:
         self._path = ""
 
     async def serve(self, path: str) -> None:
-        """Listen at `path`, replacing a leftover: the caller holds the instance's lock.
-
-        The socket gets its name when it listens, so that whoever finds it can connect.
-        """
-        sock = socket.socket(socket.AF_UNIX)
-        temporary = path + ".new"
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        mask = os.umask(0o177)
-        try:
-            sock.bind(temporary)
-        finally:
-            os.umask(mask)
-        self._server = await asyncio.start_unix_server(self._talk, sock=sock, limit=LONGEST_REQUEST)
-        os.rename(temporary, path)
+        """Listen at `path`, replacing a leftover: the caller holds the instance's lock."""
+        with named(path) as sock:
+            self._server = await asyncio.start_unix_server(self._talk, sock=sock, limit=LONGEST_REQUEST)
         self._path = path
 
     async def close(self) -> None:

@@ -32,6 +32,7 @@ from .silo_process import (
     TERMINATED,
     LaunchError,
     SiloProcess,
+    ask_to_end,
     launch_error,
     windows_exit_code,
 )
@@ -172,11 +173,7 @@ class Silo:
     async def shutdown(self, timeout: float) -> bool:
         """Ask every process to end, wait for them, then end the silo. True if nobody had to be forced."""
         await self.thaw()
-        for process in list(self.processes.values()):
-            process.signal("CtrlShutdown")
-        waiting = [process.exited for process in self.processes.values()]
-        if waiting:
-            await asyncio.wait(waiting, timeout=timeout)
+        await ask_to_end(self.processes.values(), timeout)
         graceful = not self.processes
         await self.terminate()
         return graceful

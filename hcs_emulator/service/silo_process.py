@@ -10,7 +10,7 @@ import select
 import signal
 import struct
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from .silo_channel import Reply
 
@@ -158,3 +158,12 @@ class SiloProcess:
         """The process has ended. Its streams stay: it may have ended before they could be handed out."""
         if not self.exited.done():
             self.exited.set_result(code)
+
+
+async def ask_to_end(processes: Iterable[SiloProcess], timeout: float) -> None:
+    """Tell every process that the machine shuts down, and wait for those that heed it."""
+    asked = list(processes)
+    for process in asked:
+        process.signal("CtrlShutdown")
+    if asked:
+        await asyncio.wait([process.exited for process in asked], timeout=timeout)

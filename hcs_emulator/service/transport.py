@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
+from hcs_emulator.service.listening import named
 from hcs_emulator.service.wire import Reply, Request, RequestReader, WireError, encode_event, encode_reply
 
 __all__ = ["Client", "Dispatcher", "Reply", "Request", "Server", "serve"]
@@ -259,8 +260,7 @@ class Server:
 async def serve(path: str | os.PathLike[str], dispatcher: Dispatcher) -> Server:
     """Listen at path, which only this user can open. Raise FileExistsError when another service already does.
 
-    The lock decides who serves, not the socket file: a file that a killed service left behind is replaced. The socket
-    listens before it gets its name, so that whoever finds it can connect.
+    The lock decides who serves, not the socket file: a file that a killed service left behind is replaced.
     """
     path = os.fspath(path)
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
@@ -270,21 +270,11 @@ async def serve(path: str | os.PathLike[str], dispatcher: Dispatcher) -> Server:
     except OSError as error:
         os.close(lock)
         raise FileExistsError(errno.EEXIST, "another emulator service runs here; stop it first", path) from error
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    temporary = path + ".new"
     try:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
-        mask = os.umask(0o177)
-        try:
-            sock.bind(temporary)
-        finally:
-            os.umask(mask)
-        sock.listen(1024)
-        sock.setblocking(False)
-        os.rename(temporary, path)
+        with named(path) as sock:
+            sock.listen(1024)
+            sock.setblocking(False)
     except OSError:
-        sock.close()
         os.close(lock)
         raise
     return Server(path, dispatcher, sock, lock)

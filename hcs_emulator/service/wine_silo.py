@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .silo import Bind, SiloSettings
 from .silo_launch import Launch
-from .silo_process import E_FAIL, TERMINATED, LaunchError, SiloProcess
+from .silo_process import E_FAIL, TERMINATED, LaunchError, SiloProcess, ask_to_end
 from .silo_program import reaped
 from .wine_processes import MARK, Programs
 
@@ -161,11 +161,7 @@ class WineSilo:
     # -- the end
 
     async def shutdown(self, timeout: float) -> bool:
-        for process in list(self.processes.values()):
-            process.signal("CtrlShutdown")
-        waiting = [process.exited for process in self.processes.values()]
-        if waiting:
-            await asyncio.wait(waiting, timeout=timeout)
+        await ask_to_end(self.processes.values(), timeout)
         graceful = not self.processes
         await self.terminate()
         return graceful
