@@ -10,6 +10,7 @@ from threading import Lock
 
 from shim.oci.errors import InvalidSpec
 from shim.uvm.document import SCSI_CONTROLLER
+from shim.uvm.held import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,19 +39,6 @@ class _Disk:
         self.users = 0
 
 
-class Attached:
-    """One use of a disk. `guest_path` is where the guest has it mounted."""
-
-    __slots__ = ("_free", "guest_path")
-
-    def __init__(self, guest_path: str, free: Callable[[], None]) -> None:
-        self.guest_path = guest_path
-        self._free = free
-
-    def release(self) -> None:
-        self._free()
-
-
 class Disks:
     """`modify` changes the VM; `grant` lets it open a file of the host."""
 
@@ -65,7 +53,7 @@ class Disks:
         self._mounts: set[int] = set()
         self._disks: dict[tuple[str, bool, str, str], _Disk] = {}
 
-    def attach(self, path: str, *, read_only: bool = False, kind: str = VIRTUAL_DISK, provider: str = "") -> Attached:
+    def attach(self, path: str, *, read_only: bool = False, kind: str = VIRTUAL_DISK, provider: str = "") -> Held:
         """`provider` is the type of an extensible disk."""
         key = (path, read_only, kind, provider)
         with self._lock:
@@ -73,7 +61,7 @@ class Disks:
             if disk is None:
                 disk = self._disks[key] = self._attach(path, read_only, kind, provider)
             disk.users += 1
-        return Attached(disk.guest_path, lambda: self._release(key))
+        return Held(disk.guest_path, lambda: self._release(key))
 
     def _attach(self, path: str, read_only: bool, kind: str, provider: str) -> _Disk:
         disk = _Disk(_first_free(self._luns, LUNS), _first_free(self._mounts, LUNS))

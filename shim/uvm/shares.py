@@ -13,6 +13,7 @@ from threading import Lock
 from shim.oci import vm_annotations as names
 from shim.oci.errors import InvalidSpec
 from shim.uvm.document import share_options
+from shim.uvm.held import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,19 +43,6 @@ class _Share:
             settings["AllowedFiles"] = list(self.files)
         settings["Options"] = self.options  # there even when none is set
         return settings
-
-
-class Held:
-    """One use of a share. `guest_path` is where the VM sees it."""
-
-    __slots__ = ("_free", "guest_path")
-
-    def __init__(self, guest_path: str, free: Callable[[], None]) -> None:
-        self.guest_path = guest_path
-        self._free = free
-
-    def release(self) -> None:
-        self._free()
 
 
 class Shares:
