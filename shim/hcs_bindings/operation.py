@@ -5,9 +5,8 @@ treat one:
 
     run               submit, wait, return the result document
     run_for_process   the same for calls that answer with a process id and stdio handles
-    submit            submit and let go: the service finishes the request and drops the result. For stopping a system,
-    whose
-                      end is seen by its exit event, and which must not block on a guest that will not die
+    submit            submit and let go: the service finishes the request and drops the result. For stopping a
+                      system, whose end is seen by its exit event, and which must not block on a guest that will not die
 
 An operation is closed and a document freed on every path. A wait that times out cancels, for what it is worth
 (Windows documents that cancelling does nothing): the request goes on, and the caller hears OPERATION_TIMEOUT. A
@@ -57,37 +56,31 @@ def _refused(operation: Any, code: int, name: str) -> errors.HcsError:
 
 def run(name: str, call: Submit, timeout: float | None = None) -> str:
     """Submit, wait, and return the result document ("" if there is none)."""
+    wait = computecore.HcsWaitForOperationResult
+    return _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), document))
+
+
+def run_for_process(name: str, call: Submit, timeout: float | None = None) -> ProcessInfo:
+    """Submit, wait, and return the process's id and stdio handles, which are the caller's from then on."""
+    info = ffi.new("HCS_PROCESS_INFORMATION *")
+    wait = computecore.HcsWaitForOperationResultAndProcessInfo
+    _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), info, document))
+    return ProcessInfo(info)
+
+
+def _run(name: str, call: Submit, wait: Callable[[Any, Any], int]) -> str:
     operation = _create(name)
     try:
         code = call(operation)
         if code < 0:
             raise _refused(operation, code, name)
         place = out()
-        code = computecore.HcsWaitForOperationResult(operation, milliseconds(timeout), place)
+        code = wait(operation, place)
         document = take_local(place)
         if code < 0:
             _cancel_if_late(operation, code)
             raise errors.from_document(code, name, document)
         return document
-    finally:
-        computecore.HcsCloseOperation(operation)
-
-
-def run_for_process(name: str, call: Submit, timeout: float | None = None) -> ProcessInfo:
-    """Submit, wait, and return the process's id and stdio handles, which are the caller's from then on."""
-    operation = _create(name)
-    try:
-        code = call(operation)
-        if code < 0:
-            raise _refused(operation, code, name)
-        place = out()
-        info = ffi.new("HCS_PROCESS_INFORMATION *")
-        code = computecore.HcsWaitForOperationResultAndProcessInfo(operation, milliseconds(timeout), info, place)
-        document = take_local(place)
-        if code < 0:
-            _cancel_if_late(operation, code)
-            raise errors.from_document(code, name, document)
-        return ProcessInfo(info)
     finally:
         computecore.HcsCloseOperation(operation)
 
