@@ -21,15 +21,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
 from runhcs.launcher.build import NoCompilerError, compiled, with_settings
 from runhcs.launcher.build_interpreter import NoInterpreterError, linked
 from runhcs.launcher.bundle import write_bundle
+from runhcs.launcher.placing import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "containerd-shim-runhcs-v1"
@@ -77,7 +76,7 @@ def write_launcher(bindir: Path, standby: bool = False, *, native: bool = True, 
         data = with_settings(compiled(), python(), str(program), standby, write_interpreter(library(bindir)))
     except NoCompilerError:
         data = script(python(), program)
-    _write_program(target, data)
+    write_whole(target, data, 0o755)
     return target
 
 
@@ -89,24 +88,11 @@ def write_interpreter(directory: Path) -> str:
         return ""
     target = directory / f"python-{hashlib.sha256(data).hexdigest()[:16]}"
     if not target.exists():
-        _write_program(target, data)
+        write_whole(target, data, 0o755)
         for old in directory.glob("python-*"):
             if old != target:
                 old.unlink(missing_ok=True)
     return str(target)
-
-
-def _write_program(target: Path, data: bytes) -> None:
-    """Beside its place, and moved there: containerd may run it at any moment."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(0o755)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def library(bindir: Path) -> Path:

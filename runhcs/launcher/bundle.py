@@ -8,9 +8,10 @@ import marshal
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+from runhcs.launcher.placing import write_whole
 
 BOOT = Path(__file__).with_name("boot.py")
 NAME = "containerd-shim-runhcs-v1"
@@ -100,14 +101,14 @@ def write_bundle(directory: Path, root: Path, packages: str) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     # By content: whoever has the name of the one file has the length of its index, too.
     file = directory / f"modules-{hashlib.sha256(data).hexdigest()[:16]}"
-    _write(file, data)
+    write_whole(file, data, 0o644)
     modules = _place(first, 0)
     call = f"begin({str(root)!r}, {packages!r}, {modules!r}, {_extensions()!r}, {str(file)!r}, {before}, {length})\n"
     boot = compile(BOOT.read_text() + call, NAME, "exec", dont_inherit=True, optimize=2)
     # The header of a .pyc that is never compared with a source: flags 1 (by hash), unchecked.
     header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
     program = directory / f"{NAME}.pyc"
-    _write(program, header + marshal.dumps(boot))
+    write_whole(program, header + marshal.dumps(boot), 0o644)
     for old in directory.glob("modules-*"):
         if old != file:
             old.unlink(missing_ok=True)
@@ -117,15 +118,3 @@ def write_bundle(directory: Path, root: Path, packages: str) -> Path:
 def _extensions() -> dict[str, str]:
     found = {name: importlib.util.find_spec(name) for name in EXTENSIONS}
     return {name: spec.origin for name, spec in found.items() if spec and spec.origin and spec.has_location}
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
