@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shim.hcs_bindings import library, windows_version
+from shim.hcs_bindings import library, network, windows_version
 from tests.emulated.emulator import Emulator
 
 BUILD = Path(__file__).resolve().parents[2] / "hcs_emulator" / "native" / "build"
@@ -66,3 +66,10 @@ def read_all(descriptor: int | None) -> str:
 
 def descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
+
+
+def make_endpoint() -> str:
+    """The id of an endpoint, in a network of its own."""
+    made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
+    endpoint = network.create_endpoint(made["ID"], {"Name": "eth0", "SchemaVersion": network.SCHEMA_VERSION})
+    return str(endpoint["ID"])

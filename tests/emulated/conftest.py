@@ -15,6 +15,7 @@ from tests.emulated.emulator import Emulator
 from tests.emulated.host_process_lab import Jobs, world
 from tests.emulated.runhcs_tools import ToolShims
 from tests.emulated.scripted_service import Library, Scripted, scripted_service
+from tests.emulated.shim_commands import Binary
 from tests.emulated.shims import Shims
 from tests.emulated.vm_image import VmShims
 from tests.emulated.vm_lab import Vm
@@ -53,6 +54,14 @@ def vm(emulator: Emulator, client: WireClient, tmp_path: Path) -> Iterator[Vm]:
     vm = Vm(emulator, client, tmp_path)
     yield vm
     vm.close()
+
+
+@pytest.fixture
+def binary() -> Iterator[Binary]:
+    """The shim's program, run as containerd runs it, in directories of its own."""
+    binary = Binary()
+    yield binary
+    binary.close()
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,24 @@ class Binary:
         assert result.returncode == 0, result.stderr
         assert result.stderr == b""
         return result.stdout.decode()
+
+    @contextmanager
+    def starting(self, bundle: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """A start that has a daemon and does not end: nobody reads its output, and the pipe is full."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        try:
+            while True:
+                os.write(writing, bytes(65536))
+        except BlockingIOError:
+            os.set_blocking(writing, True)
+        with subprocess.Popen(
+            [self.launcher, *self.flags(), "start"], cwd=bundle, env=self.env, stdin=subprocess.DEVNULL, stdout=writing
+        ) as process:
+            os.close(writing)
+            eventually(lambda: (bundle / "shim.pid").exists(), "a daemon")
+            yield process
+        os.close(reading)
 
     def delete(self, bundle: Path, id: str = "c1") -> tuple[api.DeleteResponse, bytes]:
         """A delete that must succeed; its answer and what it said on stderr. Not run in the bundle, as on Windows."""

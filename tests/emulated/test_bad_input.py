@@ -14,13 +14,6 @@ from shim.api.wellknown import Any
 from tests.emulated.shim_commands import Binary
 
 
-@pytest.fixture
-def binary() -> Iterator[Binary]:
-    binary = Binary()
-    yield binary
-    binary.close()
-
-
 def refused(binary: Binary, bundle: Path, *arguments: str, stdin: bytes = b"", **env: str) -> str:
     """The command fails as it should; what it said."""
     before = sorted(path.name for path in bundle.iterdir())

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,10 @@ from tests.emulated.shim_commands import Binary, connect, dial, shut_down
 
 
 @pytest.fixture(params=["1", "0"], ids=["native", "python"])
-def binary(request: pytest.FixtureRequest) -> Iterator[Binary]:
+def binary(request: pytest.FixtureRequest, binary: Binary) -> Binary:
     """The launcher as it is, and one that leaves everything to Python: they must not differ."""
-    binary = Binary()
     binary.env["RUNHCS_NATIVE"] = request.param
-    yield binary
-    binary.close()
+    return binary
 
 
 def test_after_an_orderly_end(binary: Binary) -> None:

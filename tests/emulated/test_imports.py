@@ -9,10 +9,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from runhcs.install import python as python_program
 from runhcs.launcher.bundle import COMMANDS, DAEMON
@@ -40,13 +37,6 @@ DELETE = EVERY_COMMAND | {
 # What a serving daemon has loaded before it can answer: the first Connect waits for these.
 NOT_BEFORE_SERVING = ["json", "re", "typing", "enum", "dataclasses", "logging", "subprocess", "asyncio", "cffi",
                       "_cffi_backend", "tomllib", "google.protobuf", "socket", "shim.hcs_bindings"]  # fmt: skip
-
-
-@pytest.fixture
-def binary() -> Iterator[Binary]:
-    binary = Binary()
-    yield binary
-    binary.close()
 
 
 def loaded(text: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from shim.hcs_bindings import network
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
-from tests.emulated.bindings import reset_libraries, use
+from tests.emulated.bindings import make_endpoint, reset_libraries, use
 from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.shims import Shim, Shims, refused
 from tests.emulated.vm_image import SLEEP, VmShims
@@ -26,12 +26,6 @@ def vms(
     use(emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
     yield VmShims(emulator, shims)
     reset_libraries()
-
-
-def make_endpoint() -> str:
-    made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
-    endpoint = network.create_endpoint(made["ID"], {"Name": "ep", "SchemaVersion": network.SCHEMA_VERSION})
-    return str(endpoint["ID"])
 
 
 def start(vms: VmShims, name: str, *, in_vm: bool, **settings: Any) -> Shim:

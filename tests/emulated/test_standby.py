@@ -199,25 +199,12 @@ def test_what_a_spare_does_not_do_is_done_cold(binary: WithStandby) -> None:
 
 def test_a_killed_start_takes_its_daemon_with_it(binary: WithStandby) -> None:
     spare = binary.warm()
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    try:
-        while True:
-            os.write(writing, bytes(65536))
-    except BlockingIOError:
-        os.set_blocking(writing, True)
     bundle = binary.bundle()
-    process = subprocess.Popen(
-        [binary.launcher, *binary.flags(), "start"],
-        cwd=bundle, env=binary.env, stdin=subprocess.DEVNULL, stdout=writing,
-    )  # fmt: skip
-    os.close(writing)
-    eventually(lambda: (bundle / "shim.pid").exists(), "a daemon")
-    assert int((bundle / "shim.pid").read_text()) == spare
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    eventually(lambda: not is_alive(spare), "the end of a daemon that was never handed over")
-    os.close(reading)
+    with binary.starting(bundle) as process:
+        assert int((bundle / "shim.pid").read_text()) == spare
+        process.kill()
+        process.wait()
+        eventually(lambda: not is_alive(spare), "the end of a daemon that was never handed over")
     assert binary.start_pid("again", "c1")
 
 

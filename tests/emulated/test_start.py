@@ -8,7 +8,6 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,12 +32,10 @@ from tests.emulated.shim_commands import (
 
 
 @pytest.fixture(params=["1", "0"], ids=["native", "python"])
-def binary(request: pytest.FixtureRequest) -> Iterator[Binary]:
+def binary(request: pytest.FixtureRequest, binary: Binary) -> Binary:
     """The launcher as it is, and one that leaves everything to Python: they must not differ."""
-    binary = Binary()
     binary.env["RUNHCS_NATIVE"] = request.param
-    yield binary
-    binary.close()
+    return binary
 
 
 def test_start_connect_shutdown(binary: Binary) -> None:
@@ -111,24 +108,9 @@ def test_the_daemon_is_detached(binary: Binary) -> None:
 def test_a_start_that_is_killed_takes_its_daemon_with_it(binary: Binary) -> None:
     """containerd kills `start` when its client gives up: nobody would ever tell the daemon to go."""
     bundle = binary.bundle()
-    # Nobody reads this pipe and it is full: start cannot print.
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    try:
-        while True:
-            os.write(writing, bytes(65536))
-    except BlockingIOError:
-        os.set_blocking(writing, True)
-    process = subprocess.Popen(
-        [binary.launcher, *binary.flags(), "start"],
-        cwd=bundle, env=binary.env, stdin=subprocess.DEVNULL, stdout=writing,
-    )  # fmt: skip
-    os.close(writing)
-    eventually(lambda: (bundle / "shim.pid").exists(), "a daemon")
-    pid = int((bundle / "shim.pid").read_text())
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    os.close(reading)
+    with binary.starting(bundle) as process:
+        pid = int((bundle / "shim.pid").read_text())
+        process.kill()
     eventually(lambda: not is_alive(pid), "the end of a daemon that was never handed over")
     binary.expect_nothing_left()
 

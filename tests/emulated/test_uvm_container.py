@@ -13,7 +13,7 @@ import pytest
 from shim.api.runhcs_stats import Statistics
 from shim.hcs_bindings import network, service
 from shim.ttrpc import status
-from tests.emulated.bindings import reset_libraries, use
+from tests.emulated.bindings import make_endpoint, reset_libraries, use
 from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.shims import Shims, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo, options
@@ -245,12 +245,6 @@ def test_limits_are_scaled_to_the_vm(vms: VmShims) -> None:
     created = vms.emulator.journal("guest:Create")[1]
     limits = created["arguments"]["ContainerConfig"]["Container"]["Processor"]
     assert limits == {"Maximum": min(2500 * (os.cpu_count() or 1), 10_000)}
-
-
-def make_endpoint() -> str:
-    made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
-    endpoint = network.create_endpoint(made["ID"], {"Name": "ep", "SchemaVersion": network.SCHEMA_VERSION})
-    return str(endpoint["ID"])
 
 
 @pytest.mark.parametrize("crash", [False, True])

@@ -13,7 +13,7 @@ from shim.api.extendedtask import ComputeProcessorInfoRequest, ComputeProcessorI
 from shim.api.types import Status
 from shim.hcs_bindings import network
 from shim.ttrpc import status
-from tests.emulated.bindings import reset_libraries, use
+from tests.emulated.bindings import make_endpoint, reset_libraries, use
 from tests.emulated.emulator import eventually
 from tests.emulated.shims import Shim, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo
@@ -199,10 +199,9 @@ def test_the_pod_s_network_is_in_the_vm(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
-    made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
-    endpoint = network.create_endpoint(made["ID"], {"Name": "eth0", "SchemaVersion": network.SCHEMA_VERSION})
+    endpoint = make_endpoint()
     namespace = network.create_namespace()["ID"]
-    network.add_namespace_endpoint(namespace, endpoint["ID"])
+    network.add_namespace_endpoint(namespace, endpoint)
     windows = {"layerFolders": None, "network": {"networkNamespace": namespace}}
     pod = vms.pod(windows=windows)
     shim = vms.workload(pod, "c1", *SLEEP, windows=windows)
@@ -211,14 +210,14 @@ def test_the_pod_s_network_is_in_the_vm(
     changes = vms.documents("HcsModifyComputeSystem")
     added = [change for change in changes if "NetworkAdapters" in change["ResourcePath"]]
     assert [change["RequestType"] for change in added] == ["Add"]
-    assert added[0]["Settings"]["EndpointId"] == endpoint["ID"]
+    assert added[0]["Settings"]["EndpointId"] == endpoint
     pod.kill(9)
     pod.wait()
     shim.wait()
     shim.delete()
     pod.delete()
     assert not vms.left()
-    assert network.namespace_endpoints(namespace) == [endpoint["ID"]]  # not ours to take apart
+    assert network.namespace_endpoints(namespace) == [endpoint]  # not ours to take apart
     network.delete_namespace(namespace)
     reset_libraries()
 

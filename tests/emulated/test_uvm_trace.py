@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from shim.hcs_bindings import network
-from tests.emulated.bindings import reset_libraries, use
+from tests.emulated.bindings import make_endpoint, reset_libraries, use
 from tests.emulated.emulator import Emulator
 from tests.emulated.shims import Shims
 from tests.emulated.vm_image import Reader, VmShims, fifo, options
@@ -143,10 +143,9 @@ def test_a_pod_with_a_network(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
-    made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
-    endpoint = network.create_endpoint(made["ID"], {"Name": "eth0", "SchemaVersion": network.SCHEMA_VERSION})
+    endpoint = make_endpoint()
     namespace = network.create_namespace()["ID"]
-    network.add_namespace_endpoint(namespace, endpoint["ID"])
+    network.add_namespace_endpoint(namespace, endpoint)
     windows = {"network": {"networkNamespace": namespace}}
     trace = Trace(vms)
     pod = vms.pod(windows=windows)
