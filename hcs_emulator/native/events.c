@@ -78,6 +78,11 @@ static void deliver_all(void *argument) {
     }
 }
 
+void deliveries_begin(struct library *library) {
+    if (!library->deliveries.running)
+        library->deliveries.running = thread_start(deliver_all, library);
+}
+
 static void enqueue(struct library *library, const struct delivery *wanted) {
     struct delivery_queue *queue = &library->deliveries;
     struct delivery *delivery = malloc(sizeof *delivery);
@@ -94,8 +99,7 @@ static void enqueue(struct library *library, const struct delivery *wanted) {
     else
         queue->last->next = delivery;
     queue->last = delivery;
-    if (!queue->running)
-        queue->running = thread_start(deliver_all, library);
+    deliveries_begin(library);
     condition_broadcast(&queue->filled);
 }
 

@@ -21,6 +21,9 @@ struct delivery_queue {
 
 void deliveries_init(struct delivery_queue *queue);
 
+/* There will be something to deliver: an exit that is the first of all need not wait for the thread that tells of it. */
+void deliveries_begin(struct library *library);
+
 /* document is handed over, also on failure */
 void deliver_event(struct library *library, struct object *object, HCS_EVENT_CALLBACK callback, void *context, uint32_t type,
                    PWSTR document, HCS_OPERATION operation);

@@ -148,6 +148,8 @@ HRESULT remote_set_callback(HANDLE handle, enum kind kind, enum call call, uint3
         remote->callback = callback; /* before the service knows: the exit may already be on its way when it answers */
         remote->context = context;
         remote->options = options;
+        if (callback != NULL)
+            deliveries_begin(state);
         if (callback == NULL)
             deliveries_drain(state, &remote->object);
         mutex_unlock(&state->lock);

@@ -151,8 +151,9 @@ class GuestService:
         except Exception as error:
             traceback.print_exc()
             answer = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
-        self._send(frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
+        # The journal first: a host that has its answer may end the VM at once, and with it whatever was not told.
         self.answered(messages.report(procedure, message, answer, started, time.perf_counter() - clock))
+        self._send(frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
 
     def _send(self, frame_type: int, number: int, message: Message) -> None:
         if self._writer is None:

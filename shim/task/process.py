@@ -267,31 +267,23 @@ class Process:
         hcs, self._hcs = self._hcs, None
         try:
             with span("stdio"):
-                if hcs is not None and not self._drained(hcs):
+                ends = self._take_along if self._killed else None
+                if hcs is not None and not self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient, held_open=ends):
                     self._log.warning("output was still on its way when its time was over", **self._fields())
                 self._io.close()
-            if hcs is not None:
-                hcs.close()
         except Exception as error:
-            self._log.error("closing a process that has exited", error=error, **self._fields())
+            self._log.error("closing the streams of a process that has exited", error=error, **self._fields())
         try:
             self._ended(self)
         except Exception as error:
             self._log.error("reporting an exit", error=error, **self._fields())
+        try:
+            if hcs is not None:
+                hcs.close()  # nobody waits for that
+        except Exception as error:
+            self._log.error("closing a process that has exited", error=error, **self._fields())
         finally:
             self.done.release()
-
-    def _drained(self, hcs: HcsProcess) -> bool:
-        take_along = self._take_along if self._killed else None
-
-        if take_along is None:
-            return self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient, held_open=None)
-
-        def held_open() -> None:
-            hcs.close()  # before the container's end, as for every process
-            take_along()
-
-        return self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient, held_open=held_open)
 
     def _is_patient(self) -> bool:
         return not self._forced

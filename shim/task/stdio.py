@@ -294,7 +294,7 @@ class Stdio:
             self._closed = True
             descriptors = [end for end in (self._input, *self._outputs) if isinstance(end, int)]
             pumps = [end for end in (self._stdin_pump, *self._outputs) if isinstance(end, platform.Pump)]
-        relay.stop(pumps)
+        relay.stop([pump for pump in pumps if not pump.over])  # as a rule there is none left, and no thread to ask
         for descriptor in [*descriptors, *(kept.end for kept in self._kept)]:
             platform.close(descriptor)
         if self._logger is not None:

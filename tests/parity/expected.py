@@ -26,6 +26,7 @@ class Expected:
 
 
 SECOND_HANDLE = "A kill goes through a second handle without callbacks"
+CLOSED_LATER = "An exit is told before the handle of its process is closed"
 LAST_FIGURES = "Figures are taken once more at the end"
 EARLIER = "A wrong spec is refused before anything is made"
 LINUX = "What Linux clients can read"
@@ -75,6 +76,7 @@ EXPECTED = (
     Expected(SECOND_HANDLE, r"hcs - HcsSetProcessCallback <pid>", (r"hcs HcsOpenProcess .*",)),
     Expected(SECOND_HANDLE, r"hcs - HcsSetComputeSystemCallback <id>", (r"hcs HcsOpenProcess .*",)),
     Expected(SECOND_HANDLE, r"hcs [+-] HcsClose(Process|ComputeSystem) (<pid>|<id>)"),
+    Expected(CLOSED_LATER, r"hcs [+-] HcsCloseProcess <pid>"),
     Expected(POD, r"answer events: .*"),
     Expected(POD, r"hcs \+ \S+ podc2( .*)?", (r"hcs HcsTerminateProcess .*", r"answer Connect OK", r"case pod-.*")),
     Expected(POD, r"hcs \+ (HcsTerminateProcess <pid>|UnprepareLayer|DeactivateLayer)"),

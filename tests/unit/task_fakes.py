@@ -72,6 +72,7 @@ class FakeProcess:
         self.pid = pid
         self.calls: list[Any] = []
         self.signal_block: threading.Event | None = None
+        self.close_block: threading.Event | None = None
         self._lock = threading.Lock()
         self._code: int | None = None
         self._callback: Callable[[Any], object] | None = None
@@ -111,6 +112,8 @@ class FakeProcess:
 
     def close(self) -> None:
         self.calls.append("close")
+        if self.close_block is not None:
+            self.close_block.wait(30)
 
 
 class FakeContainer:

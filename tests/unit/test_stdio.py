@@ -268,6 +268,17 @@ def test_nothing_named_nothing_wanted(lab: Lab) -> None:
 
 
 @pytest.mark.usefixtures("no_streams_left")
+def test_streams_that_are_over_are_closed_without_a_thread(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
+    out, err = Reader(lab.stdout), Reader(lab.stderr)
+    process = lab.start(stdio)
+    process.exit()
+    assert stdio.drained()
+    monkeypatch.setattr(relay, "call", lambda _: pytest.fail("the relay's thread would be started for nothing"))
+    stdio.close()
+    assert out.end() == err.end() == b""
+
+
 def test_many_streams_share_one_thread(tmp_path: Path) -> None:
     labs = []
     for number in range(40):

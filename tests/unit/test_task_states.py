@@ -266,6 +266,27 @@ class TestWait:
         assert shim.publisher.told()[-1] == "exit c1"
 
 
+class TestHandle:
+    def test_the_exit_is_told_before_the_handle_of_the_process_is_closed(self, shim: Harness) -> None:
+        process = shim.run()
+        process.close_block = threading.Event()
+        process.exit(0)
+        eventually(lambda: shim.publisher.told()[-1] == "exit c1" and process.calls == ["close"])
+        assert not shim.pod.task("c1").init.done.released, "whoever waits is released when nothing is held"
+        process.close_block.set()
+        assert shim.wait().exit_status == 0
+
+    def test_a_handle_that_cannot_be_closed_keeps_nobody(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+        process = shim.run()
+
+        def fail() -> None:
+            raise RuntimeError("no")
+
+        monkeypatch.setattr(process, "close", fail)
+        process.exit(3)
+        assert shim.wait(timeout=30).exit_status == 3
+
+
 class TestDelete:
     def test_created(self, shim: Harness) -> None:
         shim.create()
