@@ -9,6 +9,8 @@ import argparse
 import importlib
 import sys
 
+from shim.platform import host
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("runhcs.demo", "run containers on the emulator, show what happens, leave nothing behind"),
     "config": ("runhcs.config", "print runtimes for containerd and RuntimeClasses for Kubernetes"),
@@ -35,11 +37,10 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     # The first word that names a command decides which module is needed; the others only lend their help line.
     chosen = next((word for word in arguments if word in COMMANDS), None)
-    is_windows = sys.platform == "win32"
-    if is_windows and chosen in LINUX_ONLY:
+    if not host.EMULATES and chosen in LINUX_ONLY:
         parser.error(f"{chosen} is for Linux, where HCS is emulated; `runhcs doctor` looks at this machine")
     for name, (module_name, summary) in COMMANDS.items():
-        if is_windows and name in LINUX_ONLY:
+        if not host.EMULATES and name in LINUX_ONLY:
             continue
         if name != chosen:
             commands.add_parser(name, help=summary)

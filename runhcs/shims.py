@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import stat
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,12 +23,12 @@ from typing import Any
 from shim.api import shimdiag
 from shim.api.inspect import InspectRequest, InspectResponse
 from shim.container.ledger import FILE as LEDGER
-from shim.platform import daemon, endpoint
+from shim.platform import daemon, endpoint, host
 from shim.ttrpc import status
 from shim.ttrpc.client import Client
 from shim.ttrpc.status import ClosedError, StatusError
 
-WINDOWS = sys.platform == "win32"
+WINDOWS = not host.EMULATES
 SOCKETS = os.environ.get("RUNHCS_SOCKET_DIR") or "/run/containerd/s"
 STATE = r"C:\ProgramData\containerd\state" if WINDOWS else "/run/containerd"
 # Bundles are below the state of the plugin that made them: tasks', or sandboxes' where the shim is the sandboxer.
