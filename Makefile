@@ -62,4 +62,4 @@ demo: $(STAMP) ## run containers on the emulator, with and without containerd
 	$(BIN)/runhcs demo
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist hcs_emulator/native/build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist hcs_emulator/native/build runhcs/launcher/build .mypy_cache .ruff_cache .pytest_cache .hypothesis
