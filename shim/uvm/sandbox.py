@@ -9,9 +9,8 @@ from __future__ import annotations
 from threading import Lock
 
 from shim.container import compatibility
-from shim.container.absent import AbsentProcess, AbsentSystem
+from shim.container.absent import AbsentContainer, AbsentProcess
 from shim.container.ledger import Ledger
-from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.spans import span
 from shim.uvm import boot_files, host_process, hosted_plan
 from shim.uvm.vm import Vm
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from shim.api.types import Mount
     from shim.logs import Log
-    from shim.oci.section import Section
     from shim.oci.spec import Spec
 
     Document = dict[str, Any]
@@ -31,17 +29,14 @@ if TYPE_CHECKING:
 RELEASE_SECONDS = 20.0
 
 
-class SandboxVm:
-    """As a container, to its task."""
-
+class SandboxVm(AbsentContainer):
     owns_vm = True
 
     def __init__(self, id: str, spec: Spec, vm: Vm, ledger: Ledger, log: Log) -> None:
-        self.id = id
+        super().__init__(id)
         self.spec = spec
         self.vm = vm
         self.ledger = ledger
-        self.system = AbsentSystem(id)
         self._log = log
         self._lock = Lock()
         self._torn_down = False
@@ -75,18 +70,7 @@ class SandboxVm:
             log.warning(warning)
         return cls(id, spec, vm, ledger, log)
 
-    # As a container.
-
-    def start(self) -> None:
-        """The VM runs since it was made."""
-
-    def init_parameters(self, **_: object) -> Document:
-        return {}
-
-    def exec_parameters(
-        self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
-    ) -> Document:
-        raise InvalidSpec(f"sandbox {self.id!r} is a VM without a container: nothing can run in it", UNIMPLEMENTED)
+    # As a container, to its task: the VM runs since it was made, and nothing of the sandbox's own runs in it.
 
     def create_process(self, parameters: Document) -> AbsentProcess:
         process = AbsentProcess()
@@ -95,9 +79,6 @@ class SandboxVm:
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         self.vm.on_exit(callback)
-
-    def stop(self) -> None:
-        """Nothing of its own runs in the VM; what does belongs to other tasks."""
 
     def teardown(self) -> None:
         """End the VM, and with it everything in the pod."""
