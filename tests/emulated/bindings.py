@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +13,6 @@ from shim.hcs_bindings import library, network, windows_version
 from tests.emulated.emulator import Emulator
 
 BUILD = Path(__file__).resolve().parents[2] / "hcs_emulator" / "native" / "build"
-
-
-def until(condition: Callable[[], bool], what: str = "it", seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen in time"
-        time.sleep(0.005)
 
 
 def reset_libraries() -> None:

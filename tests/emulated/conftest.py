@@ -10,8 +10,8 @@ import pytest
 
 from shim.hcs_bindings import events
 from shim.hcs_bindings.system import ComputeSystem
-from tests.emulated.bindings import container, reset_libraries, until, use
-from tests.emulated.emulator import Emulator
+from tests.emulated.bindings import container, reset_libraries, use
+from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.host_process_lab import Jobs, world
 from tests.emulated.runhcs_tools import ToolShims
 from tests.emulated.scripted_service import Library, Scripted, scripted_service
@@ -93,8 +93,8 @@ def hcs(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     yield emulator
     gc.collect()
     if emulator.process.poll() is None:
-        until(lambda: emulator.control("status")["handles"] == 0, "closing every handle")
-    until(lambda: not events._table, "forgetting every handle")
+        eventually(lambda: emulator.control("status")["handles"] == 0, "closing every handle")
+    eventually(lambda: not events._table, "forgetting every handle")
     reset_libraries()
 
 

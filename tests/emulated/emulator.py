@@ -19,7 +19,7 @@ from typing import Any
 START_TIMEOUT = 60.0
 
 
-def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
+def eventually(condition: Callable[[], Any], what: str = "it", timeout: float = 60.0) -> Any:
     """Poll until the condition holds; its value. Fails naming `what` when it does not come true in time."""
     deadline = time.monotonic() + timeout
     while True:

@@ -12,7 +12,6 @@ import inspect
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,15 +186,6 @@ def scripted_service(directory: Path) -> Iterator[Scripted]:
         script.loop.call_soon_threadsafe(script.loop.stop)
         thread.join(60)
         script.loop.close()
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """Wait for something that another thread or process brings about."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.002)
-    return value
 
 
 def error_message(document: str | None) -> str:

@@ -15,8 +15,8 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import AlreadyClosed, HcsError
 from shim.hcs_bindings.events import Exit
 from shim.hcs_bindings.system import ComputeSystem
-from tests.emulated.bindings import command, container, descriptors, until
-from tests.emulated.emulator import Emulator
+from tests.emulated.bindings import command, container, descriptors
+from tests.emulated.emulator import Emulator, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,7 +38,7 @@ def test_the_death_of_the_service_is_told_to_all_who_wait(hcs: Emulator) -> None
 
         asking = threading.Thread(target=ask)
         asking.start()
-        until(lambda: bool(hcs.control("fault-list")["faults"][0]["seen"]), "the call")
+        eventually(lambda: bool(hcs.control("fault-list")["faults"][0]["seen"]), "the call")
         os.kill(hcs.pid, signal.SIGKILL)
         hcs.process.wait(60)
         asking.join(60)
@@ -58,7 +58,7 @@ def test_a_close_during_a_call(hcs: Emulator) -> None:
     outcomes: list[object] = []
     asking = threading.Thread(target=lambda: outcomes.append(system.properties()))
     asking.start()
-    until(lambda: bool(hcs.control("fault-list")["faults"][0]["seen"]), "the call")
+    eventually(lambda: bool(hcs.control("fault-list")["faults"][0]["seen"]), "the call")
     system.close()
     with pytest.raises(AlreadyClosed):
         system.properties()
@@ -69,7 +69,7 @@ def test_a_close_during_a_call(hcs: Emulator) -> None:
 def test_a_thousand_systems_leave_nothing(hcs: Emulator) -> None:
     with ComputeSystem.create("first", container()):
         pass
-    until(lambda: hcs.control("status")["handles"] == 0)
+    eventually(lambda: hcs.control("status")["handles"] == 0)
     before, threads = descriptors(), threading.active_count()
     for index in range(1000):
         with ComputeSystem.create(f"c{index % 7}", container()) as system:
@@ -93,7 +93,7 @@ def test_an_exit_callback_may_delete_everything(hcs: Emulator) -> None:
 
     process.on_exit(end)
     assert done.wait(60)
-    until(lambda: ComputeSystem.enumerate() == [], "the end of the system")
+    eventually(lambda: ComputeSystem.enumerate() == [], "the end of the system")
 
 
 def test_interpreter_exit_with_open_handles(hcs: Emulator) -> None:
@@ -107,7 +107,7 @@ def test_interpreter_exit_with_open_handles(hcs: Emulator) -> None:
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
-        until(lambda: ComputeSystem.enumerate() == [], "the end of the system")
+        eventually(lambda: ComputeSystem.enumerate() == [], "the end of the system")
 
 
 def test_a_process_may_fork_before_its_first_call(hcs: Emulator) -> None:
@@ -131,4 +131,4 @@ def test_a_process_may_fork_before_its_first_call(hcs: Emulator) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("[9, 9, 9]\n", "")
-    until(lambda: ComputeSystem.enumerate() == [], "the end of the systems")
+    eventually(lambda: ComputeSystem.enumerate() == [], "the end of the systems")

@@ -12,9 +12,8 @@ import pytest
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.system import ComputeSystem
-from tests.emulated.bindings import until
 from tests.emulated.documents import machine
-from tests.emulated.emulator import Emulator
+from tests.emulated.emulator import Emulator, eventually
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_a_machine_that_dies_is_an_unexpected_exit(vm: ComputeSystem, hcs: Emula
     ended = vm.wait_exit(60)
     assert ended.type == "UnexpectedExit"
     assert ended.error is not None and ended.error.name == "HCS_E_UNEXPECTED_EXIT"
-    until(lambda: ComputeSystem.enumerate() == [], "the end of the machine")
+    eventually(lambda: ComputeSystem.enumerate() == [], "the end of the machine")
     with pytest.raises(HcsError) as caught:
         ComputeSystem.open("pod1@vm")
     assert errors.vm_not_available(caught.value)

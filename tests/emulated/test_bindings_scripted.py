@@ -20,7 +20,8 @@ from shim.hcs_bindings.errors import AlreadyClosed, HcsError
 from shim.hcs_bindings.events import Exit
 from shim.hcs_bindings.system import ComputeSystem
 from tests.emulated import scripted
-from tests.emulated.bindings import reset_libraries, until
+from tests.emulated.bindings import reset_libraries
+from tests.emulated.emulator import eventually
 from tests.emulated.scripted import BLOCK, CANCELS, HANDLES, OPERATIONS, TERMINATIONS, Script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,7 +44,7 @@ def script(built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     yield script
     script.release()
     gc.collect()
-    until(script.nothing_is_left)
+    eventually(script.nothing_is_left)
     reset_libraries()
 
 
@@ -184,7 +185,7 @@ def test_an_exit_comes_once_on_a_thread_of_ours(script: Script) -> None:
         script.fire(SERVICE_DISCONNECT)
         assert system.wait_exit(60).type == "ForcedExit"
         system.on_exit(lambda ended: dispatcher.append(threading.get_ident()))
-        until(lambda: bool(dispatcher), "a callback for who asks after the end")
+        eventually(lambda: bool(dispatcher), "a callback for who asks after the end")
     assert [ended.type for ended, _ in seen] == ["ForcedExit"]
     assert seen[0][1] == dispatcher[0] != threading.get_ident()
 
@@ -220,7 +221,7 @@ def test_events_with_the_top_bit_set(script: Script) -> None:
         system.on_event(lambda kind, data: seen.append((kind, data)))
         script.fire(0x80000002, "x")
         script.fire(0x6)
-        until(lambda: len(seen) == 2)
+        eventually(lambda: len(seen) == 2)
     assert seen == [(0x80000002, "x"), (0x6, "")]
 
 
@@ -274,7 +275,7 @@ def test_close_does_not_pull_the_handle_from_under_a_call(script: Script) -> Non
     system = create()
     caller = threading.Thread(target=system.start)
     caller.start()
-    until(lambda: script.count(OPERATIONS) == 1)
+    eventually(lambda: script.count(OPERATIONS) == 1)
     system.close()
     assert script.count(HANDLES) == 1, "the call still has it"
     script.release()
@@ -287,7 +288,7 @@ def test_a_forgotten_handle_is_closed(script: Script) -> None:
     assert script.count(HANDLES) == 1
     del system
     gc.collect()
-    until(lambda: script.count(HANDLES) == 0)
+    eventually(lambda: script.count(HANDLES) == 0)
 
 
 def test_process_exit_codes_are_unsigned(script: Script) -> None:

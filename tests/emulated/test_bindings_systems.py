@@ -13,8 +13,8 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.events import Exit
 from shim.hcs_bindings.system import ComputeSystem
-from tests.emulated.bindings import command, container, until
-from tests.emulated.emulator import Emulator
+from tests.emulated.bindings import command, container
+from tests.emulated.emulator import Emulator, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +50,7 @@ def test_the_life_of_a_system(hcs: Emulator) -> None:
         assert system.exited is ended
         system.terminate()  # no failure: it has what it wants
         system.shutdown()
-        until(lambda: len(seen) == 1)
+        eventually(lambda: len(seen) == 1)
     with pytest.raises(HcsError) as caught:
         ComputeSystem.open("web 1 \u00e4")
     assert errors.is_not_exist(caught.value)
@@ -131,4 +131,4 @@ def test_last_handle_closed_ends_the_system(hcs: Emulator) -> None:
     system.close()
     assert second.properties()["Id"] == "c1"
     second.close()
-    until(lambda: ComputeSystem.enumerate() == [], "the end of the system")
+    eventually(lambda: ComputeSystem.enumerate() == [], "the end of the system")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hcs_emulator.service.transport import Client, Reply, Request
-from tests.emulated.emulator import Emulator
+from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.scripted_service import (
     DISCONNECT,
     E_INVALID_HANDLE,
@@ -25,7 +25,6 @@ from tests.emulated.scripted_service import (
     error_message,
     ffi,
     scripted_service,
-    until,
 )
 
 # A client process; what it does is appended.
@@ -66,7 +65,7 @@ def test_calls_under_way_fail_when_the_connection_is_lost(tmp_path: Path, lib: L
             assert lib.HcsCreateComputeSystem("a", "{}", create, None, created) == 0
             asker = threading.Thread(target=ask)
             asker.start()
-            until(lambda: len(service.requests) == 4)
+            eventually(lambda: len(service.requests) == 4)
             service.disconnect_all()
             results += [lib.result(start), lib.result(create)]
             asker.join(60)
@@ -94,7 +93,7 @@ def test_a_service_that_sends_garbage(tmp_path: Path, lib: Library) -> None:
     with scripted_service(tmp_path) as service:
         service.handlers["HcsGetServiceProperties"] = garbage
         assert lib.HcsGetServiceProperties(None, None) == DISCONNECT
-        until(lambda: not service.server.clients)
+        eventually(lambda: not service.server.clients)
 
 
 def test_no_directory(tmp_path: Path, lib: Library, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +207,7 @@ assert lib.run("HcsStartComputeSystem", system, OPERATION, None) == (0, None)
         run_client(tmp_path, program)
         child, parent = pids
         assert child != parent
-        until(lambda: sorted(client.pid for client in service.gone) == sorted(pids))
+        eventually(lambda: sorted(client.pid for client in service.gone) == sorted(pids))
 
 
 def test_a_fork_does_not_keep_the_parent_connected(tmp_path: Path) -> None:
@@ -226,7 +225,7 @@ os._exit(0)
     with scripted_service(tmp_path) as service:
         forked = int(run_client(tmp_path, program))
         try:
-            until(lambda: service.gone)
+            eventually(lambda: service.gone)
         finally:
             os.kill(forked, signal.SIGKILL)
 
@@ -247,13 +246,13 @@ import signal
 signal.pause()
 """
         client = start_client(tmp_path, program)
-        until(lambda: service.requests)
+        eventually(lambda: service.requests)
         client.kill()
         client.communicate()
-        until(lambda: len(service.gone) == 1)
+        eventually(lambda: len(service.gone) == 1)
         assert lib.run("HcsEnumerateComputeSystems", None, OPERATION) == (0, None), "others do not notice"
         service.do(going_on.set)
-        until(lambda: len(service.gone) == 2), "told again, because the late answer made a handle"
+        eventually(lambda: len(service.gone) == 2), "told again, because the late answer made a handle"
         assert service.gone[0] is service.gone[1]
 
 
@@ -279,10 +278,10 @@ assert all(os.waitpid(child, 0)[1] == 0 for child in children)
     with scripted_service(tmp_path) as service:
         service.handlers["HcsGetComputeSystemProperties"] = lambda client, request: Reply(document=request.strings[0])
         clients = start_client(tmp_path, program)
-        until(lambda: len(service.server.clients) == 100, 60)
+        eventually(lambda: len(service.server.clients) == 100)
         output, _ = clients.communicate(timeout=60)
         assert (clients.returncode, output.count("ok")) == (0, 100)
-        until(lambda: not service.server.clients)
+        eventually(lambda: not service.server.clients)
 
 
 def test_a_client_without_descriptors_left(tmp_path: Path) -> None:
@@ -339,7 +338,7 @@ assert lib.HcsSetComputeSystemCallback(system, 0, None, callback) == 0
         service.handlers["HcsSetComputeSystemCallback"] = registered
         for _ in range(5):
             run_client(tmp_path, program)
-        until(lambda: len(service.gone) == 5)
+        eventually(lambda: len(service.gone) == 5)
 
 
 def test_signals_reach_the_program_not_the_library(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hcs_emulator.service.transport import Client, Reply, Request
+from tests.emulated.emulator import eventually
 from tests.emulated.scripted_service import (
     CALLBACK_ALREADY_SET,
     DISCONNECT,
@@ -18,7 +19,6 @@ from tests.emulated.scripted_service import (
     Library,
     Scripted,
     ffi,
-    until,
 )
 
 EXITED = 1
@@ -52,7 +52,7 @@ def test_events_reach_their_handle_in_order(service: Scripted, lib: Library) -> 
     service.event(102, 0x80000003, None)
     for number in range(50):
         service.event(101, 2, f'{{"number": {number}}}')
-    until(lambda: len(recorder.events) == 51)
+    eventually(lambda: len(recorder.events) == 51)
     assert recorder.events[0] == (0x80000003, None, 2)
     assert recorder.events[1:] == [(2, f'{{"number": {number}}}', 1) for number in range(50)]
     assert threading.get_ident() not in recorder.threads
@@ -88,7 +88,7 @@ def test_an_exit_that_came_before_the_registration(service: Scripted, lib: Libra
     system, process, recorder = lib.open(), ffi.new("HCS_PROCESS *"), Recorder()
     assert lib.HcsOpenProcess(system, 1, GENERIC_ALL, process) == 0
     assert lib.HcsSetProcessCallback(process[0], 0, ffi.cast("void *", 9), recorder.callback) == 0
-    until(lambda: recorder.events)
+    eventually(lambda: recorder.events)
     assert recorder.events == [(0x10000, '{"ExitCode": 3}', 9)]
     lib.HcsCloseProcess(process[0])
     lib.HcsCloseComputeSystem(system)
@@ -117,7 +117,7 @@ def test_close_waits_for_the_running_callback_and_drops_the_rest(service: Script
     other, after = lib.open(), Recorder()
     assert lib.HcsSetComputeSystemCallback(other, 0, None, after.callback) == 0
     service.event(service.handles, EXITED)
-    until(lambda: after.events)
+    eventually(lambda: after.events)
     assert len(recorder.events) == 1, "none begins after the close"
     lib.HcsCloseComputeSystem(other)
 
@@ -161,7 +161,7 @@ def test_a_lost_connection_is_told_to_all_handles(service: Scripted, lib: Librar
     assert lib.HcsSetComputeSystemCallback(system, 0, ffi.cast("void *", 1), recorder.callback) == 0
     assert lib.HcsSetProcessCallback(process[0], 0, ffi.cast("void *", 2), recorder.callback) == 0
     service.disconnect_all()
-    until(lambda: len(recorder.events) == 2)
+    eventually(lambda: len(recorder.events) == 2)
     assert sorted(recorder.events) == [(SERVICE_DISCONNECT, None, 1), (SERVICE_DISCONNECT, None, 2)]
     with lib.operation() as operation:
         assert lib.HcsStartComputeSystem(system, operation, None) == DISCONNECT

@@ -9,6 +9,7 @@ import threading
 from typing import Any
 
 from hcs_emulator.service.transport import Client, Reply, Request
+from tests.emulated.emulator import eventually
 from tests.emulated.scripted_service import (
     ALREADY_STARTED,
     CALLBACK_ALREADY_SET,
@@ -22,7 +23,6 @@ from tests.emulated.scripted_service import (
     Library,
     Scripted,
     ffi,
-    until,
 )
 
 
@@ -139,7 +139,7 @@ def test_closing_an_operation_lets_the_call_go_on(service: Scripted, lib: Librar
     operation = lib.HcsCreateOperation(None, None)
     assert lib.HcsTerminateComputeSystem(system, operation, None) == 0
     lib.HcsCloseOperation(operation)
-    until(lambda: "HcsTerminateComputeSystem" in service.names())
+    eventually(lambda: "HcsTerminateComputeSystem" in service.names())
     gate.open()
     lib.HcsCloseComputeSystem(system)
 
@@ -203,9 +203,9 @@ def test_closed_while_being_created(service: Scripted, lib: Library) -> None:
     system = create(lib, operation)
     lib.HcsCloseOperation(operation)
     lib.HcsCloseComputeSystem(system)
-    until(lambda: service.requests)
+    eventually(lambda: service.requests)
     gate.open()
-    until(lambda: ("HcsCloseComputeSystem", 9) in [(request.call, request.handle) for request in service.requests])
+    eventually(lambda: ("HcsCloseComputeSystem", 9) in [(request.call, request.handle) for request in service.requests])
 
 
 def test_create_checks_its_arguments(service: Scripted, lib: Library) -> None:
@@ -288,7 +288,7 @@ def test_completion_callback(service: Scripted, lib: Library) -> None:
     assert int(ffi.cast("intptr_t", lib.HcsGetOperationContext(operation))) == 3
     assert lib.HcsSetOperationContext(operation, ffi.cast("void *", 4)) == 0
     assert lib.HcsStartComputeSystem(system, operation, None) == 0
-    until(lambda: seen)
+    eventually(lambda: seen)
     assert seen[0][:3] == (operation, 4, 0)
     assert seen[0][3] != threading.get_ident()
     gate = service.handlers["HcsStartComputeSystem"] = Gate(service, Reply())
@@ -315,7 +315,7 @@ def test_operation_callbacks_through_the_system(service: Scripted, lib: Library)
     assert lib.HcsSetComputeSystemCallback(system, 1, None, on_event) == 0
     with lib.operation() as operation:
         assert lib.HcsStartComputeSystem(system, operation, None) == 0
-        until(lambda: seen)
+        eventually(lambda: seen)
         assert seen == [(0x01000000, operation)]
         assert lib.HcsSetOperationCallback(operation, None, completed) == 0
         assert lib.HcsStartComputeSystem(system, operation, None) == CALLBACK_ALREADY_SET
@@ -333,9 +333,9 @@ def test_operation_with_notifications(service: Scripted, lib: Library) -> None:
     assert lib.HcsCreateOperationWithNotifications(8, None, on_event) == ffi.NULL
     operation = lib.HcsCreateOperationWithNotifications(1, None, on_event)
     assert lib.HcsEnumerateComputeSystems(None, operation) == 0
-    until(lambda: seen)
+    eventually(lambda: seen)
     assert seen == [(0x01000000, operation)]
-    until(lambda: lib.result_now(operation)[0] == E_INVALID_HANDLE)
+    eventually(lambda: lib.result_now(operation)[0] == E_INVALID_HANDLE)
 
 
 def test_large_documents(service: Scripted, lib: Library) -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hcs_emulator.service import transport
 from hcs_emulator.service.transport import Client, Reply, Request
 from hcs_emulator.service.wire import CALLS_BY_NAME, MAX_FRAME, RequestReader, WireError, encode_request
-from tests.emulated.scripted_service import Scripted, scripted_service, until
+from tests.emulated.emulator import eventually
+from tests.emulated.scripted_service import Scripted, scripted_service
 
 PING = Request("HcsGetServiceProperties", strings=["{}"])
 
@@ -155,13 +156,13 @@ def test_a_client_that_does_not_read_is_slowed_then_dropped(service: Scripted, m
     with connect(service) as sock:
         for identity in range(4):
             sock.sendall(encode_request(identity, PING))
-        until(lambda: len(service.requests) == 4)
+        eventually(lambda: len(service.requests) == 4)
         (client,) = service.clients
-        until(lambda: not client._reading)
+        eventually(lambda: not client._reading)
         sock.sendall(encode_request(9, PING))
         assert [receive(sock)[1] for _ in range(5)] == [0, 1, 2, 3, 9], "it was only slowed"
         service.do(lambda: [client.send_event(1, 1, "x" * 1_000_000) for _ in range(6)])
-        until(lambda: service.gone == [client])
+        eventually(lambda: service.gone == [client])
     with connect(service) as other:
         other.sendall(encode_request(1, PING))
         assert receive(other)[1] == 1
@@ -181,8 +182,8 @@ def test_waits_end_with_their_client(service: Scripted) -> None:
     service.handlers["HcsWaitForProcessExit"] = wait
     with connect(service) as sock:
         sock.sendall(encode_request(1, Request("HcsWaitForProcessExit", handle=1, number=0xFFFFFFFF)))
-        until(lambda: service.requests)
-    until(lambda: cancelled)
+        eventually(lambda: service.requests)
+    eventually(lambda: cancelled)
 
 
 def test_descriptors_of_a_client_that_is_gone_are_closed(service: Scripted) -> None:
@@ -196,8 +197,8 @@ def test_descriptors_of_a_client_that_is_gone_are_closed(service: Scripted) -> N
     service.handlers["HcsGetProcessInfo"] = slow
     with connect(service) as sock:
         sock.sendall(encode_request(1, Request("HcsGetProcessInfo", handle=1)))
-        until(lambda: service.requests)
-    until(lambda: service.gone)
+        eventually(lambda: service.requests)
+    eventually(lambda: service.gone)
     service.do(going_on.set)
     assert os.read(reader, 1) == b""
     os.close(reader)
