@@ -82,9 +82,14 @@ class TaskClient:
     def close_io(self, exec_id: str = "") -> None:
         self.call("CloseIO", api.CloseIORequest(id=self.id, exec_id=exec_id, stdin=True))
 
-    def update(self, resources: dict[str, Any] | None, type_url: str = WINDOWS_RESOURCES) -> None:
+    def update(
+        self,
+        resources: dict[str, Any] | None,
+        type_url: str = WINDOWS_RESOURCES,
+        annotations: dict[str, str] | None = None,
+    ) -> None:
         value = None if resources is None else PackedAny(type_url=type_url, value=json.dumps(resources).encode())
-        self.call("Update", api.UpdateTaskRequest(id=self.id, resources=value))
+        self.call("Update", api.UpdateTaskRequest(id=self.id, resources=value, annotations=annotations or {}))
 
     def shutdown(self, id: str | None = None, now: bool = False) -> None:
         self.call("Shutdown", api.ShutdownRequest(id=id or self.id, now=now))

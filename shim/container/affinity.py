@@ -34,10 +34,12 @@ def wanted(cpu: Section) -> list[tuple[int, int]]:
         from shim.hcs_bindings.windows_version import windows_build
 
         if (build := windows_build()) < FIRST_BUILD_WITH_GROUPS:
-            what = "multiple processor groups" if len(affinity) > 1 else "a non-zero processor group"
+            several = len(affinity) > 1
+            what = "multiple processor groups" if several else "a non-zero processor group"
+            given = f"{len(affinity)} entries" if several else f"group {affinity[0][1]}"
             raise InvalidSpec(
-                f"cpu affinity with {what} requires Windows Server 2022 or later, build "
-                f"{FIRST_BUILD_WITH_GROUPS}; this host is {build}"
+                f"cpu affinity with {what} requires Windows Server 2022 or later: {given}, and this host is build "
+                f"{build}, before {FIRST_BUILD_WITH_GROUPS}"
             )
     return affinity
 
@@ -52,5 +54,5 @@ def apply(container_id: str, affinity: Sequence[tuple[int, int]]) -> None:
             raise
         masks = ", ".join(f"{mask:#x} of group {group}" for mask, group in affinity)
         raise InvalidSpec(
-            f"apply cpu affinity to container silo: Windows has no such processors as {masks}; correct the masks"
+            f"apply CPU affinity to container silo: Windows has no such processors as {masks}; correct the masks"
         ) from None

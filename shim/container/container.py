@@ -83,7 +83,7 @@ class Container:
         try:
             with span("network"):
                 namespace = network.namespace(spec, ledger)
-            with span("layers"):
+            with span("layers"), errors.During("failed to mount container storage"):
                 root = root_plan.acquire(ledger)
             guard = credentials.add(ledger, id, credential_spec) if credential_spec else {}
             with span("document"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.hcs_bindings.errors import HcsError
+from shim.hcs_bindings.errors import During, HcsError
 from shim.oci import annotations as names
 from shim.oci.errors import InvalidSpec
 
@@ -42,12 +42,15 @@ def add(ledger: Ledger, id: str, credential_spec: str, transport: str = "LRPC") 
     details = {"Id": id, "CredentialSpec": credential_spec, "Transport": transport}
     request = {"PropertyType": PROPERTY, "Settings": {"Operation": "AddInstance", "OperationDetails": details}}
     try:
-        service.modify(request)
+        with During("failed to generate container credential guard instance"):
+            service.modify(request)
     except HcsError:
         # Nothing was added; an instance of that name is somebody else's.
         ledger.strike(entry)
         raise
-    for answer in service.properties(PROPERTY):
+    with During("failed to retrieve container credential guard instances"):
+        answers = service.properties(PROPERTY)
+    for answer in answers:
         for instance in answer.get("Instances") or ():
             if instance.get("Id") == id:
                 found: Document = instance

@@ -60,13 +60,16 @@ class Root:
 
 
 class ReadyRoot:
-    __slots__ = ("path",)
+    """What somebody else has made ready, of layers that are known or not."""
 
-    def __init__(self, path: str) -> None:
+    __slots__ = ("_layers", "path")
+
+    def __init__(self, path: str, layers: WindowsLayers | None = None) -> None:
         self.path = path
+        self._layers = layers
 
     def acquire(self, ledger: Ledger) -> Root:
-        return Root(self.path)
+        return Root(self.path, self._layers.with_ids() if self._layers is not None else ())
 
 
 class SnapshotMounts:
@@ -110,12 +113,13 @@ class WindowsLayers:
 
     def make_scratch(self) -> str:
         """The scratch disk, made if there is none yet: its path."""
-        from shim.hcs_bindings import storage
+        from shim.hcs_bindings import errors, storage
 
         disk = join(self.scratch, SCRATCH_DISK)
         host.make_directories(self.scratch)
         if not host.exists(disk):
-            storage.create_sandbox_layer(self.scratch, self.with_ids())
+            with errors.During("failed to CreateSandboxLayer"):
+                storage.create_sandbox_layer(self.scratch, self.with_ids())
             if self.new_scratch_gb:
                 storage.expand_sandbox_size(self.scratch, self.new_scratch_gb << 30)
         return disk
@@ -161,15 +165,26 @@ def plan(spec: Spec, rootfs: Sequence[Mount], bundle: str) -> Plan:
             FAILED_PRECONDITION,
         )
     if folders:
-        return _from_folders(folders, spec.options.default_container_scratch_size_in_gb)
+        return _unless_ready(spec, _from_folders(folders, spec.options.default_container_scratch_size_in_gb))
     if rootfs:
-        return _from_mounts(rootfs, bundle)
+        return _unless_ready(spec, _from_mounts(rootfs, bundle))
     if path := spec.root.text("path"):
         return ReadyRoot(_ready_root(path, bundle))
     raise InvalidSpec(
         "must pass either a rootfs mount or Windows.LayerFolders: the container has no root file system",
         FAILED_PRECONDITION,
     )
+
+
+def _unless_ready(spec: Spec, layers: Plan) -> Plan:
+    """Layers that somebody else has mounted, at the volume that root.path names. Linux clients name a directory there
+    that has yet to become the root file system."""
+    path = spec.root.text("path")
+    if not path or spec.is_isolated or not isinstance(layers, WindowsLayers):
+        return layers
+    if host.EMULATES and not path.startswith(VOLUME):
+        return layers
+    return ReadyRoot(volume_path(path, "root.path"), layers)
 
 
 def _from_folders(folders: list[str], scratch_gb: int) -> Plan:
@@ -209,10 +224,19 @@ def _parents(mount: Mount) -> list[str]:
                 parents = loads(option[len(PARENTS) :].encode())
             except ValueError:
                 parents = None
-            if isinstance(parents, list) and parents and all(isinstance(path, str) for path in parents):
+            if parents == []:
+                raise _without_parents(f"option {PARENTS[:-1]} of the rootfs mount is empty")
+            if isinstance(parents, list) and all(isinstance(path, str) for path in parents):
                 return [_absolute(path, PARENTS[:-1]) for path in parents]
             raise InvalidSpec(f"failed to unmarshal option `{PARENTS}`: give a JSON list of paths, topmost layer first")
-    raise InvalidSpec(f"the rootfs mount has no option {PARENTS[:-1]}: a container needs at least one read-only layer")
+    raise _without_parents(f"the rootfs mount has no option {PARENTS[:-1]}")
+
+
+def _without_parents(why: str) -> InvalidSpec:
+    return InvalidSpec(
+        f"failed to mount container storage: failed to CreateSandboxLayer: {why}, and a container needs at least one "
+        "read-only layer"
+    )
 
 
 def _absolute(path: str, what: str) -> str:
@@ -227,8 +251,8 @@ def _ready_root(path: str, bundle: str) -> str:
     path = path if host.is_absolute(path) else f"{bundle}/{path}"
     if not host.is_directory(path):
         raise InvalidSpec(
-            f"root.path names {path!r}, which is no directory, and the request mounts nothing there: make it or "
-            "give a rootfs",
+            "must pass either a rootfs mount or Windows.LayerFolders: there is neither, and root.path names "
+            f"{path!r}, which is no directory",
             FAILED_PRECONDITION,
         )
     return path

@@ -50,7 +50,10 @@ def _add_windows(mount: Section, result: Mapped) -> None:
         result.pipes.append({"ContainerPipeName": destination[len(PIPE) :], "HostPath": source})
         return
     if source.lower().startswith(_IN_A_VM):
-        raise InvalidSpec(f"{mount.path}.source is {source!r}, which only a container in a utility VM can have")
+        raise InvalidSpec(
+            f'failed to resolve path for mount source "{source}": only a container in a utility VM can have that; '
+            f"correct {mount.path}.source"
+        )
     if not is_absolute_in_container(destination) and not is_drive(destination):
         raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
     result.directories.append(directory(mount, source, destination))

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _HIVES = ("System", "Software", "Security", "Sam")
 _TYPES = ("None", "String", "ExpandedString", "MultiString", "Binary", "DWord", "QWord", "CustomType")
-_VALUES = ("StringValue", "DWordValue", "QWordValue", "BinaryValue", "CustomType")
+_ONE_OF = ("StringValue", "BinaryValue", "DWordValue", "QWordValue")
+_KEY = {"Hive": str, "Name": str, "Volatile": bool}
+_VALUE: dict[str, type] = {"Key": dict, "Name": str, "Type": str}
+_VALUE |= {"StringValue": str, "BinaryValue": str, "DWordValue": int, "QWordValue": int, "CustomType": int}
 # What annotations may write to: these keys of System, and all of Software.
 _SYSTEM_KEYS = ("currentcontrolset\\services", "currentcontrolset\\policies", "software")
 _DUMPS = "Microsoft\\Windows\\Windows Error Reporting\\LocalDumps"
@@ -65,20 +68,28 @@ def given(spec: Spec, annotation: str, warn: Callable[[str], object]) -> list[Do
     values = spec.annotations.json(annotation)
     if values is None:
         return []
-    allowed = [value for value in values if is_allowed(value)] if isinstance(values, list) else []
-    if not isinstance(values, list) or len(allowed) < len(values):
+    found = [allowed(value) for value in values] if isinstance(values, list) else [None]
+    if None in found:
         warn(f"annotation {annotation} has registry values that are malformed or not allowed: they are left out")
-    return allowed
+    return [value for value in found if value is not None]
 
 
-def is_allowed(value: Any) -> bool:
-    """A well-formed RegistryValue for a key that annotations may write to."""
-    key = value.get("Key") if isinstance(value, dict) else None
-    if not isinstance(key, dict) or key.get("Hive") not in _HIVES or value.get("Type") not in _TYPES:
-        return False
-    name = key.get("Name")
-    if not isinstance(name, str) or not name or not value.get("Name"):
-        return False
-    if sum(member in value for member in _VALUES) > 1:
-        return False
-    return key["Hive"] == "Software" or (key["Hive"] == "System" and name.lower().startswith(_SYSTEM_KEYS))
+def allowed(given: object) -> Document | None:
+    """A well-formed RegistryValue for a key that annotations may write to: what HCS knows of it and is not empty."""
+    value = _members(given, _VALUE)
+    key = _members(value.get("Key"), _KEY) if value is not None else None
+    if value is None or key is None or key.get("Hive") not in _HIVES or value.get("Type") not in _TYPES:
+        return None
+    if "Name" not in key or "Name" not in value or sum(name in value for name in _ONE_OF) > 1:
+        return None
+    if key["Hive"] != "Software" and not (key["Hive"] == "System" and key["Name"].lower().startswith(_SYSTEM_KEYS)):
+        return None
+    return {**value, "Key": key}
+
+
+def _members(value: object, kinds: dict[str, type]) -> Document | None:
+    """None if one is of the wrong type."""
+    if not isinstance(value, dict):
+        return None
+    known = {name: value[name] for name in kinds if value.get(name)}
+    return known if all(type(member) is kinds[name] for name, member in known.items()) else None

@@ -112,6 +112,22 @@ class AlreadyClosed(HcsError):  # noqa: N818
         super().__init__(INVALID_HANDLE, operation, detail="the handle was closed by this process")
 
 
+class During:
+    """`with During("mounting it"):` says so in front of what a failed call says."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, HcsError):
+            error.operation = f"{self._what}: {error.operation}"
+
+
 def from_document(code: int, operation: str, document: str) -> HcsError:
     """The error of a failed call, with what its result document (ResultError) adds. A broken document adds nothing."""
     events: list[dict[str, Any]] = []

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def properties(*types: str) -> list[Any]:
     """One answer for each of the named types (`Basic`, `ProcessorTopology`, `CpuGroup` …), in their order."""
-    name = f"hcs::GetServiceProperties {' '.join(types)}".rstrip()
+    name = f"hcs::GetServiceProperties: {' '.join(types)}".rstrip(": ")
     query = {"PropertyTypes": list(types)} if types else None
     place = out()
     code = computecore.HcsGetServiceProperties(dump_optional(query), place)
@@ -32,7 +32,7 @@ def properties(*types: str) -> list[Any]:
 
 def modify(settings: Document) -> Document:
     """Change a setting of the service (`PropertyType`, `Settings`). The answer, if there is one."""
-    name = f"hcs::ModifyServiceSettings {settings.get('PropertyType', '')}".rstrip()
+    name = f"hcs::ModifyServiceSettings: {settings.get('PropertyType', '')}".rstrip(": ")
     place = out()
     code = computecore.HcsModifyServiceSettings(dump(settings), place)
     document = take_local(place)

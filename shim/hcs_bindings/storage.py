@@ -52,7 +52,7 @@ class _Descriptors:
 
 def name_to_guid(name: str) -> str:
     """The id that Windows gives a layer: a function of the last component of its path."""
-    operation = f"hcsshim::NameToGuid {name}"
+    operation = f"hcsshim::NameToGuid failed in Win32: {name}"
     result = ffi.new("GUID *")
     _check(vmcompute.NameToGuid(text(name, operation), result), operation)
     return guid.to_text(result)
@@ -60,39 +60,39 @@ def name_to_guid(name: str) -> str:
 
 def create_sandbox_layer(path: str, parents: Parents) -> None:
     """Make a scratch layer (`sandbox.vhdx`) for a container on top of `parents`."""
-    operation = f"hcsshim::CreateSandboxLayer {path}"
+    operation = f"hcsshim::CreateScratchLayer failed in Win32: {path}"
     layers = _Descriptors(parents, operation)
     _check(vmcompute.CreateSandboxLayer(_driver, text(path, operation), NULL, layers.array, layers.count), operation)
 
 
 def activate_layer(path: str) -> None:
     """Mount a scratch layer's disk on the host."""
-    operation = f"hcsshim::ActivateLayer {path}"
+    operation = f"hcsshim::ActivateLayer failed in Win32: {path}"
     _check(vmcompute.ActivateLayer(_driver, text(path, operation)), operation)
 
 
 def deactivate_layer(path: str) -> None:
-    operation = f"hcsshim::DeactivateLayer {path}"
+    operation = f"hcsshim::DeactivateLayer failed in Win32: {path}"
     _check(vmcompute.DeactivateLayer(_driver, text(path, operation)), operation)
 
 
 def prepare_layer(path: str, parents: Parents) -> None:
     """Put the filter over an active layer, so that it shows its parents' files too."""
-    operation = f"hcsshim::PrepareLayer {path}"
+    operation = f"hcsshim::PrepareLayer failed in Win32: {path}"
     layers = _Descriptors(parents, operation)
     with _prepare_lock:
         _check(vmcompute.PrepareLayer(_driver, text(path, operation), layers.array, layers.count), operation)
 
 
 def unprepare_layer(path: str) -> None:
-    operation = f"hcsshim::UnprepareLayer {path}"
+    operation = f"hcsshim::UnprepareLayer failed in Win32: {path}"
     _check(vmcompute.UnprepareLayer(_driver, text(path, operation)), operation)
 
 
 def layer_mount_path(path: str) -> str:
     r"""Where an active layer is mounted (`\\?\Volume{…}`, without a backslash at its end), or "" if it needs no
     mount."""
-    operation = f"hcsshim::GetLayerMountPath {path}"
+    operation = f"hcsshim::GetLayerMountPath failed in Win32: {path}"
     layer = text(path, operation)
     length = ffi.new("size_t *")
     _check(vmcompute.GetLayerMountPath(_driver, layer, length, NULL), operation)
@@ -104,31 +104,31 @@ def layer_mount_path(path: str) -> str:
 
 
 def layer_exists(path: str) -> bool:
-    operation = f"hcsshim::LayerExists {path}"
+    operation = f"hcsshim::LayerExists failed in Win32: {path}"
     exists = ffi.new("ULONG *")
     _check(vmcompute.LayerExists(_driver, text(path, operation), exists), operation)
     return bool(exists[0])
 
 
 def create_layer(path: str, parent: str = "") -> None:
-    operation = f"hcsshim::CreateLayer {path}"
+    operation = f"hcsshim::CreateLayer failed in Win32: {path}"
     _check(vmcompute.CreateLayer(_driver, text(path, operation), text(parent, operation)), operation)
 
 
 def destroy_layer(path: str) -> None:
-    operation = f"hcsshim::DestroyLayer {path}"
+    operation = f"hcsshim::DestroyLayer failed in Win32: {path}"
     _check(vmcompute.DestroyLayer(_driver, text(path, operation)), operation)
 
 
 def expand_sandbox_size(path: str, size: int) -> None:
     """Let a scratch layer's disk grow to `size` bytes."""
-    operation = f"hcsshim::ExpandSandboxSize {path}"
+    operation = f"hcsshim::ExpandScratchSize failed in Win32: {path}"
     _check(vmcompute.ExpandSandboxSize(_driver, text(path, operation), size), operation)
 
 
 def grant_vm_access(vm_id: str, path: str) -> None:
     """Let a utility VM open a file. `vm_id` is the compute system's id, not its runtime id."""
-    operation = f"hcsshim::GrantVmAccess {vm_id} {path}"
+    operation = f"hcsshim::GrantVmAccess failed in Win32: {vm_id} {path}"
     _check(vmcompute.GrantVmAccess(text(vm_id, operation), text(path, operation)), operation)
 
 

@@ -80,8 +80,9 @@ def _check_host_process(annotations: Annotations) -> None:
     if annotations.flag(names.HOST_PROCESS) and annotations.flag(names.HOST_PROCESS_DISABLED):
         raise InvalidSpec(
             "unable to process OCI Spec annotations: specified annotations conflict: host process container "
-            f'annotations "{names.HOST_PROCESS}" = "true" and "{names.HOST_PROCESS_DISABLED}" = "true": it is one, and '
-            "such containers are forbidden here"
+            f'annotations "{names.HOST_PROCESS_DISABLED}" = "{annotations.text(names.HOST_PROCESS_DISABLED)}" and '
+            f'"{names.HOST_PROCESS}" = "{annotations.text(names.HOST_PROCESS)}": it is one, and such containers are '
+            "forbidden here"
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from shim.api.packing import type_name
 from shim.lean_json import loads
 from shim.platform import host
-from shim.task.errors import failed_precondition, invalid_argument, refuses, unimplemented, wrong
+from shim.task.errors import invalid_argument, refuses, unimplemented, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
     for document in documents:
         path = document["ResourcePath"]
         if task.init.stopped.released:
-            raise failed_precondition(f"task {task.id!r} is {task.init.state_name}; its resources cannot be changed")
+            raise wrong(
+                f"hcs::System::Modify {task.id}: hcsshim: the handle has already been closed: the task is "
+                f"{task.init.state_name}, and its resources cannot be changed"
+            )
         if path in LIMITS:
             _require_limits(path)
         try:

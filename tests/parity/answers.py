@@ -93,6 +93,20 @@ def statistics(stats: PackedAny) -> dict[str, Any]:
     return shown
 
 
+def process_details(processes: list[ProcessInfo]) -> str:
+    """Pids as a recording has them."""
+    shown = []
+    for process in processes:
+        details = ProcessDetails.decode(process.info.value) if process.info is not None else ProcessDetails()
+        shown.append(f"{process.pid} {ProcessDetails.FULL_NAME} {json.dumps(_members(details))}")
+    return f"[{' '.join(shown)}]"
+
+
+def figures(stats: PackedAny) -> str:
+    """Stats as a recording has them."""
+    return f"{Statistics.FULL_NAME} {json.dumps(_members(Statistics.decode(stats.value)))}"
+
+
 def _names(value: Any) -> Any:
     """Which figures there are, not how large they are: the recording's were made up."""
     if isinstance(value, dict):

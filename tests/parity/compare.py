@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from typing import Any
 
 from tests.parity.calls import Call
@@ -39,9 +40,14 @@ def _answer(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
     return differences
 
 
+# Wine's words for a code of Windows: a sentence at the end.
+_OF_WINE = re.compile(r"(?<=: )[A-Z][\w' ]*\.( \(0x[0-9a-f]+\))?( \(first call\))?$")
+
+
 def _meaning(text: str) -> str:
     """What ours has to begin with: without Windows' words for its codes, which are Wine's, and without the class's."""
     text = text.partition("\n")[0].partition("winapi error")[0].replace("\\\\", "\\")
+    text = _OF_WINE.sub("", text)
     for kind in ("not found", "failed precondition", "already exists", "invalid argument", "not implemented"):
         text = text.removesuffix(kind).removesuffix(": ")
     for inner in (": CreateFile ", ": {", ": &{"):  # what Go prints of a structure is nobody's business

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from typing import Any
 from tests.parity import calls
 from tests.parity.cases import CASES
 from tests.parity.wishes import WISHES
+from tests.parity.world import TOOL, make_files, make_networks, make_pipe, wanted_network
 from tests.wine.conftest import ROOT, Machine, go_programs, tied_to_us
 
 BUILD = "18362"
@@ -27,6 +29,10 @@ PROGRAM = "containerd-shim-runhcs-v1.exe"
 
 class Studio(Machine):
     """The machine of the tests under Wine, with a journal, and with the files that cases take for granted."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._networks: set[str] = set()
 
     @property
     def journal(self) -> Path:
@@ -45,32 +51,52 @@ class Studio(Machine):
             time.sleep(0.05)
 
     def furnish(self) -> None:
+        make_pipe(self.emulator)
         (self.drive / "rival").mkdir()
         shutil.copy(go_programs("hcsshim") / PROGRAM, self.drive / "rival")
-        for path in ("layers/1/Files", "layers/2/Files", "layers/1/UtilityVM/Files", "hostdir", "bundles", "snapshots"):
-            (self.drive / path).mkdir(parents=True)
-        (self.drive / "layers/1/UtilityVM/SystemTemplate.vhdx").write_bytes(b"template")
-        for name in ("file.txt", "other.txt"):
-            (self.drive / "hostdir" / name).write_text("file\n")
+        for path in ("bundles", "snapshots"):
+            (self.drive / path).mkdir()
+        make_files(self.drive)
+        # A VM runs programs of the machine, a container on the host runs Wine's.
+        tool = [TOOL, "-o", self.drive / "tool.exe"]
+        subprocess.run(["x86_64-w64-mingw32-gcc", "-O1", "-s", *tool], check=True)
 
-    def record(self, name: str, wish: dict[str, Any]) -> dict[str, Any]:
-        wish = {"id": name, "rootfs": _rootfs(name), **wish}
-        begin = self._lines()
-        question, answer = (self.drive / "bundles" / f"{name}.{kind}" for kind in ("wish", "answers"))
-        question.write_text(json.dumps(wish))
-        driver = "Z:" + str(ROOT / "tests/parity/record_driver.py").replace("/", "\\")
-        program = rf"C:\rival\{PROGRAM}"
+    def record(self, wishes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Cases by their names: one, or those of a pod."""
+        asked = [{"id": name, "rootfs": _rootfs(name), **wish} for name, wish in wishes.items()]
+        named = {namespace for wish in asked if (namespace := wanted_network(wish["spec"]))} - self._networks
+        make_networks(named, self.environment)
+        self._networks |= named
+        question, answer = (self.drive / "bundles" / f"{next(iter(wishes))}.{kind}" for kind in ("wish", "answers"))
+        question.write_text(json.dumps({"wishes": asked, "journal": _seen_from_wine(self.journal)}))
+        if fault := asked[0].get("fail"):
+            call, _, code = fault.partition("=")
+            self._control("fault-add", call=call, nth=1, error=int(code, 16))
         done = self.run(
-            r"C:\python\python.exe", driver, program, *(rf"C:\bundles\{path.name}" for path in (question, answer))
+            r"C:\python\python.exe",
+            _seen_from_wine(ROOT / "tests/parity/record_driver.py"),
+            rf"C:\rival\{PROGRAM}",
+            *(rf"C:\bundles\{path.name}" for path in (question, answer)),
         )
+        self._control("fault-clear")
         assert answer.exists(), done.stdout.decode(errors="replace")
-        lines = [json.loads(line) for line in self.journal.read_text().splitlines()[begin:]]
-        run = {key: wish.get(key) for key in ("options", "rootfs", "steps", "execs", "updates") if wish.get(key)}
-        run |= {"results": json.loads(answer.read_text()), "scenario": name, "fail": ""}
-        return {"spec": wish["spec"], "run": run, "calls": _written(*calls.replayed(lines, self._recorded))}
+        journal = [json.loads(line) for line in self.journal.read_text().splitlines()]
+        recorded = {}
+        for name, wish, told in zip(wishes, asked, json.loads(answer.read_text()), strict=True):
+            run = {key: wish.get(key) for key in ("options", "rootfs", "steps", "execs", "updates") if wish.get(key)}
+            run |= {"results": told["results"], "scenario": wish["id"], "fail": wish.get("fail", "")}
+            lines = journal[slice(*told["lines"])]
+            seen = calls.replayed(lines, self._recorded)
+            recorded[name] = {"spec": wish["spec"], "run": run, "calls": _written(*seen)}
+        return recorded
 
-    def _lines(self) -> int:
-        return len(self.journal.read_text().splitlines()) if self.journal.exists() else 0
+    def _control(self, command: str, **arguments: Any) -> None:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(str(self.emulator / "control.sock"))
+            connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+            answer = json.loads(connection.makefile().readline())
+        assert answer["ok"], answer
 
     def _recorded(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -84,6 +110,10 @@ class Studio(Machine):
             lambda match: "C:" + (match[1] or "/").replace("/", "\\"),
             value,
         )
+
+
+def _seen_from_wine(path: Path) -> str:
+    return "Z:" + str(path).replace("/", "\\")
 
 
 def _rootfs(name: str) -> list[dict[str, Any]]:
@@ -127,9 +157,11 @@ def main(names: list[str]) -> None:
         for name, wish in WISHES.items():
             if names and name not in names:
                 continue
-            recorded = studio.record(f"own-{name}", wish)
-            (CASES / f"own-{name}.json").write_text(json.dumps(recorded, indent=1) + "\n")
-            print(name, flush=True)
+            members = wish.get("pod") or {"": wish}
+            recorded = studio.record({f"own-{name}{member}": one for member, one in members.items()})
+            for full, case in recorded.items():
+                (CASES / f"{full}.json").write_text(json.dumps(case, indent=1) + "\n")
+                print(full, flush=True)
     finally:
         studio.tear_down()
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,6 +1,7 @@
-"""The driver of our own recordings, run inside Wine: `python.exe record_driver.py SHIM WISH ANSWERS`.
+"""The driver of our own recordings, run inside Wine: `python.exe record_driver.py SHIM WISHES ANSWERS`.
 
-It does what a wish's steps say, with the words of the recordings that there are, and writes down every answer.
+It does what the wishes' steps say, one wish after the other, with the words of the recordings that there are, and
+writes down every answer. The wishes of one file are of one pod, or there is only one.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.parity.answers import failure, plain
-from tests.parity.requests import UPDATE_TYPES, options
+from tests.parity.answers import failure, figures, plain, process_details
+from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
 from tests.wine.driver import Events, Pipe, Shim
 
 HELD_SECONDS = 0.5
@@ -31,54 +32,104 @@ class Recorded(Shim):
             json.dump(members["spec"], file)
 
 
+class Machine:
+    """What the wishes of one file have in common."""
+
+    def __init__(self, program: str, journal: str, name: str) -> None:
+        self.program = program
+        self.journal = journal
+        self.events = Events(name)
+        self.shims: dict[str, Recorded] = {}
+        self.tasks: dict[str, Any] = {}
+
+    def lines(self) -> int:
+        """How much HCS has been asked so far."""
+        if not os.path.exists(self.journal):
+            return 0
+        with open(self.journal, "rb") as file:
+            return sum(1 for _ in file)
+
+
 class Driver:
-    def __init__(self, program: str, wish: dict[str, Any]) -> None:
+    def __init__(self, machine: Machine, wish: dict[str, Any]) -> None:
+        self.machine = machine
         self.wish = wish
+        self.id = wish["id"]
         self.results: list[dict[str, Any]] = []
-        self.pipes: list[Pipe] = []
-        self.events = Events(wish["id"])
-        self.shim = Recorded(program, "C:\\bundles", wish["id"], "", self.events, spec=wish["spec"])
+        self.pipes: dict[str, Pipe] = {}
+        self.seen = len(machine.events.topics)
+
+    @property
+    def task(self) -> Any:
+        return self.machine.tasks[self.id]
 
     def note(self, operation: str, ask: Callable[[], Any]) -> bool:
         try:
             answer = ask()
         except (StatusError, ClosedError) as error:
-            told = failure(error)
-            text = f"rpc error: code = {told['code']} desc = {told['text']}" if "code" in told else told["error"]
+            why = failure(error)
+            text = f"rpc error: code = {why['code']} desc = {why['text']}" if "code" in why else why["error"]
             self.results.append({"op": operation, "error": text})
             return False
-        self.results.append({"op": operation, "result": json.dumps(answer or {})})
+        told = answer if isinstance(answer, str) else json.dumps(answer or {})
+        self.results.append({"op": operation, "result": told})
         return True
 
     def run(self) -> list[dict[str, Any]]:
-        try:
-            self.task = self.shim.start()
-        except AssertionError:
-            return [{"op": "start", "error": "exit status 1"}]
-        self.results += [{"op": "start", "result": self.shim.address}, {"op": "dial"}]
-        self.note("Connect", lambda: plain(self.task.connect()))
-        for step in self.wish["steps"][2:]:
+        for step in self.wish["steps"]:
             name, _, argument = step.partition(":")
             if not getattr(self, f"do_{name}")(argument):
                 break
         return self.results
 
+    def do_start(self, _: str) -> bool:
+        shim = Recorded(self.machine.program, "C:\\bundles", self.id, "", self.machine.events, spec=self.wish["spec"])
+        try:
+            self.machine.tasks[self.id] = shim.start()
+        except AssertionError:
+            self.results.append({"op": "start", "error": "exit status 1"})
+            return False
+        self.machine.shims[self.id] = shim
+        self.results += [{"op": "start", "result": shim.address}]
+        return True
+
+    def do_attach(self, _: str) -> bool:
+        self.results.append({"op": "dial"})
+        return True
+
+    def do_connect(self, _: str) -> bool:
+        if "attach" not in self.wish["steps"]:
+            self.results.append({"op": "dial"})
+        self.note("Connect", lambda: plain(self.task.connect()))
+        return True
+
+    def do_ls(self, _: str) -> bool:
+        bundle = self.machine.shims[self.id].bundle
+        self.results.append({"op": "bundle", "result": " ".join(f'{name}=""' for name in sorted(os.listdir(bundle)))})
+        return True
+
     def streams(self, name: str, terminal: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {"terminal": terminal}
-        for stream in ("stdout",) if terminal else ("stdout", "stderr"):
-            pipe = Pipe(f"containerd-{self.wish['id']}-{name}-{stream}")
-            self.pipes.append(pipe)
-            fields[stream] = pipe.path
+        names = ["stdout"] if terminal else ["stdout", "stderr"]
+        written = ("stdin", "" if name == "init" else name)
+        if any(step.partition(":")[::2] == written for step in self.wish["steps"]):
+            names.append("stdin")
+        for stream in names:
+            full = f"{name}-{stream}"
+            while full in self.pipes:  # an exec that is asked for again
+                full += "-again"
+            self.pipes[full] = Pipe(f"containerd-{self.id}-{full}")
+            fields[stream] = self.pipes[full].path
         return fields
 
     def do_create(self, _: str) -> bool:
-        fields = self.streams("init", bool(self.wish["spec"].get("process", {}).get("terminal")))
+        fields = self.streams("init", bool((self.wish["spec"].get("process") or {}).get("terminal")))
         rootfs = [Mount(**mount) for mount in self.wish["rootfs"] or []]
         given = options(self.wish.get("options"))
         if self.note("Create", lambda: plain(self.task.create(rootfs=rootfs, options=given, **fields))):
             return True
         time.sleep(HELD_SECONDS)
-        held = any(not pipe._ended.is_set() for pipe in self.pipes)
+        held = any(not pipe._ended.is_set() for pipe in self.pipes.values())
         self.results.append({"op": "after-failed-create", "result": "stdio pipes still held by shim" if held else ""})
         self.do_state("")
         self.do_shutdown("")
@@ -107,19 +158,56 @@ class Driver:
         return True
 
     def do_exec(self, exec_id: str) -> bool:
-        process = self.wish["execs"][exec_id]
+        process = (self.wish.get("execs") or {}).get(exec_id, EXEC)
         fields = self.streams(exec_id, bool(process.get("terminal")))
         self.note(f"Exec({exec_id})", lambda: self.task.exec(exec_id, process, **fields))
         return True
 
     def do_update(self, which: str) -> bool:
-        update = self.wish["updates"][int(which or 0)]
+        update = (self.wish.get("updates") or [{"resources": UPDATE}])[int(which or 0)]
         kind = UPDATE_TYPES[update.get("type", "WindowsResources")]
-        self.note("Update", lambda: self.task.update(update["resources"], kind))
+        self.note("Update", lambda: self.task.update(update["resources"], kind, update.get("annotations")))
         return True
 
     def do_resize(self, exec_id: str) -> bool:
-        self.note("ResizePty", lambda: self.task.resize(120, 40, exec_id))
+        self.note("ResizePty", lambda: self.task.resize(*SIZE, exec_id))
+        return True
+
+    def do_pids(self, _: str) -> bool:
+        self.note("Pids", lambda: process_details(self.task.pids()))
+        return True
+
+    def do_stats(self, _: str) -> bool:
+        self.note("Stats", lambda: figures(self.task.stats()))
+        return True
+
+    def do_pause(self, _: str) -> bool:
+        self.note("Pause", self.task.pause)
+        return True
+
+    def do_resume(self, _: str) -> bool:
+        self.note("Resume", self.task.resume)
+        return True
+
+    def do_checkpoint(self, _: str) -> bool:
+        self.note("Checkpoint", self.task.checkpoint)
+        return True
+
+    def do_stdin(self, exec_id: str) -> bool:
+        self.pipes[f"{exec_id or 'init'}-stdin"].write(INPUT)
+        return True
+
+    def do_closeio(self, exec_id: str) -> bool:
+        self.note("CloseIO", lambda: self.task.close_io(exec_id))
+        return True
+
+    def do_io(self, exec_id: str) -> bool:
+        read = {
+            stream: self.pipes[name].text() if (name := f"{exec_id or 'init'}-{stream}") in self.pipes else ""
+            for stream in ("stdout", "stderr")
+        }
+        text = " ".join(f"{stream}={json.dumps(told)}" for stream, told in read.items())
+        self.results.append({"op": f"io({exec_id})", "result": text})
         return True
 
     def do_sleep(self, milliseconds: str) -> bool:
@@ -127,20 +215,39 @@ class Driver:
         return True
 
     def do_shutdown(self, _: str) -> bool:
+        """A member of a pod asks, too, and its shim stays."""
         self.note("Shutdown", lambda: self.task.shutdown())
-        self.shim.gone()
+        shim = self.machine.shims[self.id]
+        if shim.address.endswith(f"-{self.id}-pipe"):
+            shim.gone()
+        return True
+
+    def do_deletecmd(self, _: str) -> bool:
+        answer = api.DeleteResponse.decode(self.machine.shims[self.id].delete())
+        self.results.append({"op": "delete-cmd", "result": f"stdout={json.dumps(plain(answer))} stderr="})
         return True
 
     def do_events(self, _: str) -> bool:
         time.sleep(SETTLE_SECONDS)
-        self.results.append({"op": "events", "result": " | ".join(f"wine {topic} -" for topic in self.events.topics)})
+        topics = self.machine.events.topics[self.seen :]
+        self.results.append({"op": "events", "result": " | ".join(f"wine {topic} -" for topic in topics)})
         return True
 
 
-if __name__ == "__main__":
-    program, wish, answers = sys.argv[1:]
-    with open(wish) as file:
-        driver = Driver(program, json.load(file))
-    found = driver.run()
+def main(program: str, question: str, answers: str) -> None:
+    with open(question) as file:
+        asked = json.load(file)
+    machine = Machine(program, asked["journal"], asked["wishes"][0]["id"])
+    found = []
+    for wish in asked["wishes"]:
+        begin = machine.lines()
+        results = Driver(machine, wish).run()
+        time.sleep(SETTLE_SECONDS)
+        found.append({"results": results, "lines": [begin, machine.lines()]})
     with open(answers, "w") as file:
         json.dump(found, file)
+    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -16,19 +16,9 @@ from tests.emulated.emulator import Emulator, eventually
 from tests.emulated.shims import Shim, Shims
 from tests.parity.answers import failure, plain, process_list, statistics
 from tests.parity.cases import Case
-from tests.parity.requests import UPDATE_TYPES, options
+from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
 from tests.parity.world import World
 
-# What the driver sent where the steps do not say it.
-EXEC = {
-    "args": ["C:\\tool.exe", "exit", "7"],
-    "cwd": "C:\\",
-    "env": ["A=b"],
-    "user": {"username": "ContainerUser"},
-}
-UPDATE = {"memory": {"limit": 256 << 20}, "cpu": {"maximum": 5000}}
-INPUT = b"line one\nline two\n"
-SIZE = (120, 40)
 PATIENCE = 60.0
 
 Answer = dict[str, Any]
@@ -159,7 +149,7 @@ class Scenario:
     def do_create(self, _: str) -> None:
         process = self.case.spec.get("process") or {}
         fields = self._streams(
-            "init", stdin=any(step.startswith("stdin") for step in self.case.run["steps"]),
+            "init", stdin=self._is_written(""),
             terminal=bool(process.get("terminal")),
         )  # fmt: skip
         rootfs = [
@@ -199,9 +189,12 @@ class Scenario:
             fields[stream] = str(opened.path)
         return fields
 
+    def _is_written(self, exec_id: str) -> bool:
+        return any(step.partition(":")[::2] == ("stdin", exec_id) for step in self.case.run["steps"])
+
     def do_exec(self, exec_id: str) -> None:
         process = self.case.run.get("execs", {}).get(exec_id, EXEC)
-        fields = self._streams(exec_id, terminal=bool(process.get("terminal")))
+        fields = self._streams(exec_id, stdin=self._is_written(exec_id), terminal=bool(process.get("terminal")))
         self.note(f"Exec({exec_id})", lambda: self.shim.exec(exec_id, process, **fields) or {})
 
     def do_state(self, exec_id: str) -> None:
@@ -231,7 +224,10 @@ class Scenario:
     def do_update(self, which: str) -> None:
         update = (self.case.run.get("updates") or [{"resources": UPDATE}])[int(which or 0)]
         resources, kind = update["resources"], UPDATE_TYPES[update.get("type", "WindowsResources")]
-        self.note("Update", lambda: self.shim.update(resources, kind) or {})
+        if "HostPath" in (resources or {}):
+            resources = {**resources, "HostPath": self.replay.world.local(resources["HostPath"])}
+        given = update.get("annotations")
+        self.note("Update", lambda: self.shim.update(resources, kind, given) or {})
 
     def do_pause(self, _: str) -> None:
         self.note("Pause", lambda: self.shim.pause() or {})

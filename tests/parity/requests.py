@@ -8,8 +8,20 @@ from typing import Any
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as PackedAny
 
+# What the driver of the recordings sent where their steps do not say it.
+EXEC = {
+    "args": ["C:\\tool.exe", "exit", "7"],
+    "cwd": "C:\\",
+    "env": ["A=b"],
+    "user": {"username": "ContainerUser"},
+}
+UPDATE = {"memory": {"limit": 256 << 20}, "cpu": {"maximum": 5000}}
+INPUT = b"line one\nline two\n"
+SIZE = (120, 40)
 UPDATE_TYPES = {
     "WindowsResources": "types.containerd.io/opencontainers/runtime-spec/1/WindowsResources",
+    "LinuxResources": "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources",
+    "Process": "types.containerd.io/opencontainers/runtime-spec/1/Process",
     "ContainerMount": "github.com/Microsoft/hcsshim/pkg/ctrdtaskapi/ContainerMount",
 }
 

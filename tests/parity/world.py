@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from tests.parity.cases import Case
 
 TOOL = Path(__file__).parent / "tool.c"
 REPOSITORY = Path(__file__).resolve().parents[2]
-DRIVE = re.compile(r"[Cc]:\\([^\"'\]]*)")
+# One that nobody made.
+MISSING_NAMESPACE = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
+DRIVE = re.compile(r"[Cc]:[\\/]([^\"'\]]*)")
 # The network of the recording: one namespace with one endpoint, made before the first case.
 NETWORK = """
 import sys
@@ -40,27 +43,48 @@ for id in sys.argv[1:]:
 """
 
 
+def wanted_network(spec: dict[str, Any]) -> str:
+    """The namespace that a spec takes for granted."""
+    network = (spec.get("windows") or {}).get("network") or {}
+    named = str(network.get("networkNamespace", ""))
+    return "" if named == MISSING_NAMESPACE else named
+
+
+def make_networks(namespaces: Iterable[str], env: dict[str, str]) -> None:
+    if namespaces := list(namespaces):
+        subprocess.run([sys.executable, "-c", NETWORK, *namespaces], env=env, cwd=REPOSITORY, check=True)
+
+
+def make_pipe(directory: Path) -> None:
+    """The one that cases mount, in the directory of an emulator."""
+    (directory / "pipe").mkdir(exist_ok=True)
+    os.mkfifo(directory / "pipe" / "docker_engine")
+
+
+def make_files(root: Path) -> None:
+    """On what is drive C: to the cases. Programs are the machine's own, which is what the emulator's containers run."""
+    base, top = root / "layers" / "1", root / "layers" / "2"
+    make_image(base / "Files")
+    for name in ("windows", "Windows/System32"):
+        (base / "Files" / name).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-static", "-O1", "-o", base / "Files" / "tool.exe", TOOL], check=True)
+    (top / "Files").mkdir(parents=True)
+    (base / "UtilityVM" / "Files").mkdir(parents=True)
+    (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
+    (root / "hostdir").mkdir()
+    for name in ("file.txt", "other.txt"):
+        (root / "hostdir" / name).write_text("file\n")
+    (root / "hostdir" / "disk.vhdx").write_text('{"Size": 1073741824}')
+
+
 class World:
     """The files, pipes and networks that the cases take for granted."""
 
     def __init__(self, emulator: Emulator, directory: Path, cases: list[Case]) -> None:
         self.root = directory / "c"
-        namespaces = {(case.spec.get("windows") or {}).get("network", {}).get("networkNamespace") for case in cases}
-        if namespaces := namespaces - {None, ""}:
-            subprocess.run([sys.executable, "-c", NETWORK, *namespaces], env=emulator.env, cwd=REPOSITORY, check=True)
-        (emulator.directory / "pipe").mkdir(exist_ok=True)
-        os.mkfifo(emulator.directory / "pipe" / "docker_engine")
-        base, top = self.root / "layers" / "1", self.root / "layers" / "2"
-        make_image(base / "Files")
-        for name in ("windows", "Windows/System32"):
-            (base / "Files" / name).mkdir(parents=True, exist_ok=True)
-        subprocess.run(["gcc", "-static", "-O1", "-o", base / "Files" / "tool.exe", TOOL], check=True)
-        (top / "Files").mkdir(parents=True)
-        (base / "UtilityVM" / "Files").mkdir(parents=True)
-        (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
-        (self.root / "hostdir").mkdir()
-        for name in ("file.txt", "other.txt"):
-            (self.root / "hostdir" / name).write_text("file\n")
+        make_networks({namespace for case in cases if (namespace := wanted_network(case.spec))}, emulator.env)
+        make_pipe(emulator.directory)
+        make_files(self.root)
 
     def local(self, value: Any) -> Any:
         """Paths of the host's drive C:, in any document, as they are called here."""
@@ -72,7 +96,8 @@ class World:
             return value
         if value.startswith("parentLayerPaths="):
             key, _, paths = value.partition("=")
-            return f"{key}={json.dumps(self.local(json.loads(paths)))}"
+            if paths.startswith("["):
+                return f"{key}={json.dumps(self.local(json.loads(paths)))}"
         match = DRIVE.fullmatch(value)
         return str(self.root / match[1].replace("\\", "/")) if match else value
 

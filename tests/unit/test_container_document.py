@@ -249,18 +249,30 @@ class TestRegistry:
         def value(hive: str, key: str, **more: Any) -> dict[str, Any]:
             return {"Key": {"Hive": hive, "Name": key}, "Name": "n", "Type": "String", "StringValue": "v", **more}
 
-        assert registry.is_allowed(value("Software", "Anything"))
-        assert registry.is_allowed(value("System", "CurrentControlSet\\SERVICES\\x"))
+        for right in (value("Software", "Anything"), value("System", "CurrentControlSet\\SERVICES\\x")):
+            assert registry.allowed(right) == right
         for wrong in (
             value("System", "ControlSet001\\Control"),
             value("Sam", "x"),
             value("Software", "x", DWordValue=1),
             value("Software", "x", Type="Text"),
             value("Software", ""),
+            value("Software", "x", StringValue=3),
             {"Key": "x"},
             "x",
         ):
-            assert not registry.is_allowed(wrong)
+            assert registry.allowed(wrong) is None
+
+    def test_what_is_empty_or_unknown_is_left_out_of_a_value(self) -> None:
+        key = {"Hive": "Software", "Name": "x", "Volatile": False}
+        value = {"Key": key, "Name": "n", "Type": "DWord", "DWordValue": 0, "Comment": "c"}
+        plain = {"Key": {"Hive": "Software", "Name": "x"}, "Name": "n", "Type": "DWord"}
+        assert registry.allowed(value) == plain
+
+    def test_a_type_of_its_own_goes_with_its_bytes(self) -> None:
+        key = {"Hive": "Software", "Name": "x"}
+        value = {"Key": key, "Name": "n", "Type": "CustomType", "CustomType": 5, "BinaryValue": "AQ=="}
+        assert registry.allowed(value) == value
 
 
 class TestMountRefusals:
@@ -331,7 +343,7 @@ class TestRootFileSystems:
             ({"windows": {"layerFolders": ["l", "/s"]}}, [], None, "windows.layerFolders names 'l'"),
             ({}, [windows_layer()], None, "no option parentLayerPaths"),
             ({}, [windows_layer("parentLayerPaths=/l")], None, "give a JSON list of paths"),
-            ({}, [windows_layer("parentLayerPaths=[]")], None, "give a JSON list of paths"),
+            ({}, [windows_layer("parentLayerPaths=[]")], None, "needs at least one read-only layer"),
             ({}, [windows_layer('parentLayerPaths=["/l"]', source="s")], None, "absolute"),
             ({}, [windows_layer()] * 2, FAILED_PRECONDITION, "expected a single rootfs mount"),
             ({}, [Mount(type="lcow-layer", source="/s")], None, "invalid windows mount type: 'lcow-layer'"),
