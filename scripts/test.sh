@@ -34,6 +34,9 @@ make --no-print-directory setup || exit 1
 install cc gcc libc6-dev || for level in emulated containerd wine; do
     leave_out "$level" "no C compiler: install gcc and libc6-dev"
 done
+if wanted unit && ! install chromium chromium && ! command -v chromium-browser google-chrome >/dev/null; then
+    left_out+=("unit, in part: no browser to lay the benchmark's report out: apt-get install chromium")
+fi
 if [ "$(id -u)" != 0 ]; then
     leave_out emulated "containers need namespaces and mounts: run as root"
     leave_out containerd "containerd needs root"
