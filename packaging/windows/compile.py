@@ -1,11 +1,14 @@
-"""Compile Python sources to bytecode by the interpreter that will run it: `python.exe compile.py ROOT TARGET LIST`.
+"""Compile Python sources to bytecode by the interpreter that will run it:
+`python.exe -X no_debug_ranges compile.py ROOT TARGET LIST`.
 
-LIST is a file with a line for each module: `LEVEL path/of/module.py`, LEVEL being how it is optimised.
+LIST is a file with a line for each module: `KIND path/of/module.py`. KIND is `lean`, without what programs do not need
+(runhcs/launcher/lean.py), or `whole`.
 
 Module files without sources, `name.pyc` in place of `name.py`: they are found without looking at a source's date.
 Names in tracebacks are relative, so that the bytes do not depend on where the build ran.
 """
 
+import importlib
 import importlib.util
 import marshal
 import os
@@ -14,10 +17,10 @@ import sys
 HASH_BASED_UNCHECKED = (1).to_bytes(4, "little")
 
 
-def compile_file(root: str, target: str, name: str, optimize: int) -> None:
+def compile_file(root: str, target: str, name: str, kind: str) -> None:
     with open(os.path.join(root, name), "rb") as file:
         text = file.read()
-    code = compile(text, name, "exec", dont_inherit=True, optimize=optimize)
+    code = lean.compiled(text, name) if kind == "lean" else compile(text, name, "exec", dont_inherit=True)
     output = os.path.join(target, name + "c")
     os.makedirs(os.path.dirname(output), exist_ok=True)
     with open(output, "wb") as file:
@@ -27,7 +30,9 @@ def compile_file(root: str, target: str, name: str, optimize: int) -> None:
 
 if __name__ == "__main__":
     sources, destination, listing = sys.argv[1:]
+    sys.path.append(os.path.join(sources, "runhcs", "launcher"))
+    lean = importlib.import_module("lean")
     with open(listing, encoding="utf-8") as lines:
         for line in lines:
-            level, path = line.split()
-            compile_file(sources, destination, path, int(level))
+            kind, path = line.split()
+            compile_file(sources, destination, path, kind)

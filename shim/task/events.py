@@ -1,6 +1,6 @@
 """Events to containerd: in order, patiently, and never in anybody's way.
 
-`publish` appends to a queue and returns. One thread, started with the first event, sends the head of the queue over
+`publish` appends to a queue and returns. One thread, there while there are events, sends the head of the queue over
 containerd's ttrpc endpoint and takes it off only when containerd has it: while containerd restarts, the head is
 tried again with growing pauses and everything behind it waits, so the order holds. A publisher that retried events
 one by one would let later ones overtake them.
@@ -40,6 +40,8 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
 FLUSH_TIME = 1.0
 CLOSING_PAUSE = 0.05
+# How long the thread waits for another event before it ends. The connection stays.
+IDLE_TIME = 10.0
 
 # What somebody waits for.
 _PRECIOUS = ("/tasks/exit", "/tasks/delete")
@@ -77,17 +79,21 @@ class _Bell:
         except RuntimeError:
             pass  # rung already
 
-    def wait(self, timeout: float = -1) -> None:
-        self._lock.acquire(timeout=timeout)
+    def wait(self, timeout: float) -> bool:
+        """Whether it has rung."""
+        return self._lock.acquire(timeout=timeout)
 
 
 class Publisher:
     """The queue and its thread. `connect` makes a `Sender`, and is asked again after each failure."""
 
-    def __init__(self, connect: Callable[[], Sender], log: Log, *, limit: int = MAX_QUEUED) -> None:
+    def __init__(
+        self, connect: Callable[[], Sender], log: Log, *, limit: int = MAX_QUEUED, idle_time: float = IDLE_TIME
+    ) -> None:
         self._connect = connect
         self._log = log
         self._limit = limit
+        self._idle_time = idle_time
         self._lock = allocate_lock()
         # Only the thread takes the head off, and only the thread touches the sender.
         self._queue: list[Queued] = []
@@ -120,6 +126,7 @@ class Publisher:
             self._closing = True
             running = self._running
         if not running:
+            self._disconnect()
             return
         self._work.ring()
         self._idle.wait(timeout)
@@ -146,7 +153,8 @@ class Publisher:
                     self._disconnect()
                     self._idle.ring()
                     return
-                self._work.wait()
+                if not self._work.wait(self._idle_time) and self._may_end():
+                    return
                 continue
             was_connected = self._sender is not None
             error = self._try(item)
@@ -164,6 +172,13 @@ class Publisher:
                 continue
             with self._lock:
                 self._queue.pop(0)
+
+    def _may_end(self) -> bool:
+        with self._lock:
+            if self._queue or self._closing:
+                return False
+            self._running = False
+            return True
 
     def _pause(self, seconds: float) -> None:
         """Cut short by `close`, which leaves little time, but not by new events, which have to wait their turn."""

@@ -1,7 +1,8 @@
-"""One thread that answers calls whose time is up; there is none while no call has a deadline.
+"""One thread that answers calls whose time is up; there is none when no call with a deadline has come for a while.
 
 A call that is answered in time is not searched for: its entry stays in the heap and is passed over. Only when such
-entries are the greater part is the heap built anew, so quick calls with far deadlines do not pile up.
+entries are the greater part is the heap built anew, so quick calls with far deadlines do not pile up. Nor do they keep
+the thread: it looks now and then, less and less often, whether any call is still waited for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 LINGER = 5.0
+# The upper bound of a lock's timeout is far below the longest deadline that a client may send.
+LONGEST_PAUSE = 3600.0
 _MANY = 64
 
 
@@ -80,6 +83,7 @@ class Deadlines:
     def _run(self) -> None:
         from _heapq import heappop
 
+        patience = LINGER
         while True:
             due: list[Expiring] = []
             with self._lock:
@@ -89,14 +93,18 @@ class Deadlines:
                 if self._closed:
                     self._running = False
                     return
-                pause = self._heap[0][0] - now if self._heap else LINGER
+                if not self._heap:
+                    patience = LINGER
+                pause = min(self._heap[0][0] - now, patience) if self._heap else LINGER
             for call in due:
                 call.expire()
             if due:
                 del due, call
                 continue
-            # The clock's upper bound for a lock's timeout is far below the longest deadline a client may send.
-            if not self._wake.acquire(True, min(pause, 3600.0)):
+            if self._wake.acquire(True, pause):
+                patience = LINGER
+            else:
+                patience = min(patience * 2, LONGEST_PAUSE)
                 with self._lock:
                     if not self._heap:
                         self._running = False

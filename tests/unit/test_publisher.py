@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ class Way:
         self.got: list[Queued] = []
         self.tries = 0
         self.connections = 0
+        self.closed = 0
         self.refused: set[str] = set()
         self.broken = False  # the connection, not containerd
         self.held = threading.Event()
@@ -46,7 +48,7 @@ class Way:
         self.got.append(item)
 
     def close(self) -> None:
-        """Nothing."""
+        self.closed += 1
 
     def topics(self) -> list[str]:
         return [item.topic for item in self.got]
@@ -70,7 +72,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LONGEST_PAUSE", 0.02)
 
 
-def publisher(way: Way, **arguments: int) -> Publisher:
+def publisher(way: Way, **arguments: Any) -> Publisher:
     return Publisher(way.connect, Log(NullChannel()), **arguments)
 
 
@@ -193,6 +195,16 @@ def test_a_publisher_without_events_starts_no_thread_and_no_connection(way: Way)
     assert threading.active_count() == before
     made.close()
     assert way.connections == 0
+
+
+def test_the_thread_goes_and_comes_back(way: Way) -> None:
+    made = publisher(way, idle_time=0.01)
+    for number in range(3):
+        made.publish(f"/{number}", TaskStart())
+        eventually(lambda: not made._running, "it stays although there is nothing to do")
+    assert way.topics() == ["/0", "/1", "/2"] and way.connections == 1
+    made.close()
+    assert way.closed == 1
 
 
 def test_after_close_events_are_dropped(way: Way) -> None:

@@ -150,6 +150,20 @@ def test_quick_calls_with_far_deadlines_do_not_pile_up(rpc: RpcLab) -> None:
     assert len(rpc.server.deadlines) < 300
 
 
+def test_no_thread_waits_for_the_deadlines_of_calls_that_are_answered(rpc: RpcLab) -> None:
+    with rpc.connect() as client:
+        client.call(SERVICE, "EchoLater", b"", timeout=3600)
+        before = _thread._count()
+        eventually(lambda: not rpc.server.deadlines._running)
+        eventually(lambda: _thread._count() < before)
+        assert len(rpc.server.deadlines) == 0
+        assert code_of(client, "Wait", timeout=0.01)[0] == status.DEADLINE_EXCEEDED  # it comes back
+        raw = rpc.raw()
+        raw.sendall(encode_frame(1, REQUEST, 0, request("Wait", timeout=300_000_000)))
+        assert decode_response(read_frames(raw, 1)[0][3])[0] == status.DEADLINE_EXCEEDED  # however often it looked
+        raw.close()
+
+
 def test_client_timeout_and_late_answer(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         assert code_of(client, "Wait", timeout=0.01)[0] == status.DEADLINE_EXCEEDED

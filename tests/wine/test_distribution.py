@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import dist_windows
+import pe_image
 
 from tests.wine.conftest import ROOT, Machine, distribution
 
@@ -27,6 +28,47 @@ def test_it_holds_what_a_node_needs() -> None:
     assert {"containerd-shim-runhcs-v1.exe", "runhcs.exe", "LICENSE"} <= names
     assert f"{FOLDER}/python313.dll" in names
     assert not [name for name in names if name.endswith(".py")]
+
+
+def test_libraries_are_mapped_page_by_page_and_load_no_others() -> None:
+    """What Wine can only read takes memory to its last byte; bcrypt.dll and user32.dll bring half a system along."""
+    with zipfile.ZipFile(distribution()) as archive:
+        images = {name: archive.read(name) for name in archive.namelist() if name.endswith((".dll", ".pyd", ".exe"))}
+    whole = {name for name, data in images.items() if all(place % 4096 == 0 for place, _ in sections(data))}
+    backend = next(name for name in images if "_cffi_backend" in name)
+    assert {f"{FOLDER}/python313.dll", backend, "containerd-shim-runhcs-v1.exe", "runhcs.exe"} <= whole
+    imported = {name: imports(data) for name, data in images.items()}
+    assert "py-rng.dll" in imported[f"{FOLDER}/python313.dll"] and "no-msg.dll" in imported[backend]
+    assert not {"bcrypt.dll", "user32.dll"} & set().union(*imported.values())
+    notes = zipfile.ZipFile(distribution()).read(f"{FOLDER}/CHANGES.txt").decode()
+    assert "python313.dll" in notes and "_cffi_backend" in notes
+
+
+def test_a_changed_image_is_the_same_in_memory() -> None:
+    before = dist_windows.python_files()["python313.dll"]
+    after = pe_image.with_whole_pages(before)
+    assert len(sections(before)) == len(sections(after)) == 7
+    differing = 0
+    for (old, size), (new, _) in zip(sections(before), sections(after), strict=True):
+        pairs = zip(before[old : old + size], after[new : new + size], strict=True)
+        differing += sum(one != other for one, other in pairs)
+    assert differing <= 4 * 3  # where in the file the three entries of the debug directory lead
+    assert imports(before) == imports(after) and "bcrypt.dll" in imports(before)
+    assert "py-rng.dll" in imports(pe_image.with_import_renamed(after, "bcrypt.dll", "py-rng.dll"))
+
+
+def sections(data: bytes) -> list[tuple[int, int]]:
+    """Where each is in the file, and how long it is in memory or in the file, whichever is less."""
+    image = pe_image.Image(data)
+    return [
+        (image.number(one + 20), min(image.number(one + 8), image.number(one + 16)))
+        for one in image.sections
+        if image.number(one + 16)
+    ]
+
+
+def imports(data: bytes) -> set[str]:
+    return {name.lower() for name in pe_image.Image(data).imports()}
 
 
 def test_two_builds_give_the_same_bytes(tmp_path: Path) -> None:

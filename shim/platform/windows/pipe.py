@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from _winapi import Overlapped
 
 BUFFER = 64 << 10
+# What a read asks for. All of it is in memory while nothing comes, and what comes is mostly a few hundred bytes.
+READ_SIZE = 8 << 10
 BUSY_PAUSE = 0.01
 
 _GENERIC_READ_WRITE = 0xC0000000
@@ -65,7 +67,7 @@ class PipeStream:
             if self._closed:
                 return b""
             try:
-                reading, code = _winapi.ReadFile(self._handle, size, overlapped=True)
+                reading, code = _winapi.ReadFile(self._handle, min(size, READ_SIZE), overlapped=True)
             except OSError as error:
                 return self._end(error)
             self._reading = reading
