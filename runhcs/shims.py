@@ -232,8 +232,7 @@ def call(address: str, service: str, method: str, payload: bytes, timeout: float
         stream = endpoint.connect(endpoint.path_of(address), CONNECT_SECONDS)
     except (OSError, endpoint.EndpointError) as error:
         raise AskError(f"nobody listens on {address} ({error}): `runhcs gc` shows what is left of it") from None
-    if not WINDOWS:  # a pipe has none
-        stream.settimeout(None)
+    stream.settimeout(None)
     client = Client(stream)
     try:
         return client.call(service, method, payload, timeout=timeout)

@@ -61,6 +61,10 @@ class PipeStream:
         self._reading: Overlapped | None = None
         self._writing: Overlapped | None = None
 
+    def settimeout(self, timeout: float | None, /) -> None:
+        """Of every later operation."""
+        self._timeout = timeout
+
     def recv(self, size: int, /) -> bytes:
         """b"" at the end."""
         with self._lock:
