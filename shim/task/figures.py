@@ -13,6 +13,8 @@ from shim.task.pids import process_infos
 from shim.task.stats import cgroup_metrics, statistics, windows_statistics
 from shim.task.vm_stats import vm_as_container, vm_statistics
 
+EXIT_PATIENCE = 1.0
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.api.types import ProcessInfo
@@ -24,13 +26,14 @@ if TYPE_CHECKING:
 def stats(task: Task) -> Any:
     """Never an empty answer: under CRI one such answer fails the listing of all containers."""
     _must_exist(task)
-    if task.init.status in (Status.RUNNING, Status.PAUSED):
+    # One whose exit is on its way is about to take its last; while its output drains for long, there still are others.
+    if task.init.started and not (task.init.stopped.released and task.figures_are_last.wait(EXIT_PATIENCE)):
         try:
             task.refresh_statistics()
         except Exception as error:
             if not has_no_figures(error):
                 raise
-    document, of_vm = task.last_statistics, task.last_vm_statistics
+    document, of_vm = task.last_statistics
     if document is None and of_vm is None:
         raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no figures")
     backed = task.vm is not None and task.vm.settings.physically_backed

@@ -24,6 +24,7 @@ from shim.task.errors import (
 )
 from shim.task.process import FORCED_EXIT, Process
 from shim.task.signals import SIGKILL, console_event
+from shim.task.waiters import Waiters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from shim.logs import Log
     from shim.task.announce import Announcer
     from shim.task.seam import Container, Document, HcsProcess, ProcessIO
-    from shim.task.waiters import Waiters
     from shim.uvm.vm import Vm
 
 # HCS answers a question at once, or is in trouble.
@@ -85,8 +85,10 @@ class Task:
         self._closing = False
         self._execs: dict[str, Process] = {}
         #: The latest figures from HCS, for questions that come when there is nothing left to ask.
-        self.last_statistics: Document | None = None
-        self.last_vm_statistics: Document | None = None
+        #: The container's, and those of the VM that it has to itself; one value, since they are asked for at any time.
+        self.last_statistics: tuple[Document | None, Document | None] = (None, None)
+        #: There will be no others.
+        self.figures_are_last = Waiters()
         self.last_processes: list[Document] = []
         self.init = Process(id, id, bundle, io, log, self._launch_init, self._init_ended, event_of, self._stop_all)
 
@@ -268,6 +270,7 @@ class Task:
         _wait_for([process.stopped for process in execs], EXPEL_TIMEOUT)
         if self.init.started:
             self._attempt("taking the last figures", self.refresh_statistics)
+        self.figures_are_last.release()
 
     def _record_exit(self) -> None:
         init = self.init
@@ -289,10 +292,11 @@ class Task:
 
     def refresh_statistics(self) -> None:
         statistics = self.container.system.properties("Statistics", timeout=QUESTION_TIMEOUT).get("Statistics")
-        if statistics:
-            self.last_statistics = statistics
+        of_vm = None
         if self.vm is not None:
-            self.last_vm_statistics = self.vm.properties("Statistics", "Memory", timeout=QUESTION_TIMEOUT)
+            of_vm = self.vm.properties("Statistics", "Memory", timeout=QUESTION_TIMEOUT)
+        of_container, before = self.last_statistics
+        self.last_statistics = (statistics or of_container, of_vm or before)
 
 
 def _wait_for(happenings: list[Waiters], timeout: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from shim.task.stats import cgroup_metrics, statistics, windows_statistics
 from shim.task.update import modify_requests
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
-from tests.unit.task_fakes import Harness
+from tests.unit.task_fakes import Harness, eventually
 
 STATISTICS: dict[str, Any] = {
     "Timestamp": "2026-08-20T09:15:02.1234567Z",
@@ -133,6 +134,42 @@ class TestStats:
         assert container.calls.count(("properties", "Statistics")) == asked
         shim.delete()
         assert code(stats, shim) == status.NOT_FOUND
+
+    @pytest.mark.parametrize("patience", [60, 0])
+    def test_of_a_task_whose_exit_is_on_its_way(
+        self, shim: Harness, patience: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shim.task.figures.EXIT_PATIENCE", patience)
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.ios["c1"]
+        container.answers["Statistics"] = STATISTICS
+        io.drain.clear()
+        init.exit(0)
+        eventually(lambda: io.patient is not None)
+        with ThreadPoolExecutor(1) as pool:
+            asking = pool.submit(stats, shim)
+            if patience:
+                eventually(lambda: bool(shim.pod.task("c1").figures_are_last._callbacks))
+                io.drain.set()
+            assert asking.result(30).uptime_ns == 902123456700
+        asked = container.calls.count(("properties", "Statistics"))
+        assert asked == 1, "by the exit, or by who did not wait for it"
+        io.drain.set()
+        shim.wait()
+
+    def test_of_a_vm_come_with_its_containers(self, shim: Harness) -> None:
+        shim.run()
+        task = shim.pod.task("c1")
+        shim.containers["c1"].answers["Statistics"] = STATISTICS
+
+        class Vm:
+            def properties(self, *types: str, timeout: float | None = None) -> dict[str, Any]:
+                assert task.last_statistics == (None, None), "seen before the figures of its VM"
+                return {"Memory": {}}
+
+        task.vm = Vm()  # type: ignore[assignment]
+        task.refresh_statistics()
+        assert task.last_statistics == (STATISTICS, {"Memory": {}})
 
     def test_where_clients_know_only_cgroups(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GOMAXPROCS", "2")
