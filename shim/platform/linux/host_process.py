@@ -39,6 +39,7 @@ class HostProcess(EndsOnce):
         self.stdout: int | None = None
         self.stderr: int | None = None
         self._terminal: int | None = None
+        self._is_reaped = False
         command = [*_IN_DIRECTORY, directory, *args] if directory else list(args)
         theirs: list[int] = []
         try:
@@ -79,12 +80,17 @@ class HostProcess(EndsOnce):
         return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
 
     def _watch(self) -> None:
+        code = -1
         try:
-            _, status = os.waitpid(self.pid, 0)
-            code = os.waitstatus_to_exitcode(status)
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # its id stays its own for now
         except ChildProcessError:
-            code = -1
+            pass
         with self._lock:
+            self._is_reaped = True
+            try:
+                code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            except ChildProcessError:
+                pass
             if self._terminal is not None:
                 os.close(self._terminal)
                 self._terminal = None
@@ -98,8 +104,8 @@ class HostProcess(EndsOnce):
         return self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> bool:
-        with self._lock:  # its id is its own until it has been waited for
-            if self._exit is not None:
+        with self._lock:
+            if self._is_reaped:
                 return False
             try:
                 os.killpg(self.pid, number)
