@@ -17,13 +17,13 @@ GOALS: dict[str, dict[str, float]] = {
     "unary calls, 16 callers": {"shim/ttrpc": 1.5},
     "container output": {COLD: 2.0},
     "CPU per GiB of container output": {COLD: 0.3},
-    "wine: start": {"runhcs (Wine)": 1.0},
-    "wine: start to running": {"runhcs (Wine)": 1.0},
-    "wine: Create without HCS": {"runhcs (Wine)": 0.8},
-    "wine: Start without HCS": {"runhcs (Wine)": 0.8},
-    "wine: Delete without HCS": {"runhcs (Wine)": 0.8},
-    "wine: RSS of an idle shim": {"runhcs (Wine)": 0.6},
-    "wine: delete": {"runhcs (Wine)": 0.7},
+    "wine: start": {"runhcs (Wine)": 1.0, "runhcs standby (Wine)": 0.5},
+    "wine: start to running": {"runhcs (Wine)": 1.0, "runhcs standby (Wine)": 0.5},
+    "wine: Create without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
+    "wine: Start without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
+    "wine: Delete without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
+    "wine: RSS of an idle shim": {"runhcs (Wine)": 0.6, "runhcs standby (Wine)": 0.6},
+    "wine: delete": {"runhcs (Wine)": 0.7, "runhcs standby (Wine)": 0.7},
 }
 
 

@@ -1,8 +1,8 @@
 """The Windows shim, as users get it, beside Microsoft's Go shim: both under Wine, in one prefix, on one emulator.
 
-Lives of containers, one at a time, the candidates taking turns. The overhead of a call is its time without the time
-that the emulator spent on HCS calls meanwhile, by its journal. Memory is read while one container runs, when the shim
-has had nothing to do for a while.
+Ours is measured cold and with a standby. Lives of containers, one at a time, the candidates taking turns. The overhead
+of a call is its time without the time that the emulator spent on HCS calls meanwhile, by its journal. Memory is read
+while one container runs, when the shim has had nothing to do for a while.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from bench import memory, overhead
 from bench.results import About
 from bench.session import Session
 
-OURS, GO = "runhcs (Wine)", "Go runhcs (Wine)"
+OURS, STANDBY, GO = "runhcs (Wine)", "runhcs standby (Wine)", "Go runhcs (Wine)"
 PROFILE, ISOLATED = "wine", "wine hypervisor"
 SHIM = "containerd-shim-runhcs-v1.exe"
 STEPS = ("start", "Connect", "Create", "Start", "State", "Kill", "Wait", "Delete", "delete")
 # What is compared without HCS; the others hardly call it.
 BARE = ("Create", "Start", "Delete")
+STANDBY_SECONDS = 60.0
 # A shim is idle when threads that wait a while for more work have gone; ours wait ten seconds.
 IDLE_SECONDS = 12.0
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,6 +45,7 @@ class Shim:
     name: str
     program: str
     file: Path
+    standby: bool = False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +60,7 @@ def measure(session: Session, arguments: argparse.Namespace) -> None:
         session.run.baseline = GO
         for one in shims:
             digest = hashlib.sha256(one.file.read_bytes()).hexdigest()
-            session.run.candidates.append(About(one.name, one.program, "", digest, one.name == OURS))
+            session.run.candidates.append(About(one.name, one.program, "", digest, one.name != GO))
         with Driver(made) as driver:
             for profile, rounds in ((PROFILE, arguments.rounds), (ISOLATED, arguments.vm_rounds)):
                 for shim, kept in session.rounds(f"lives, {profile}", shims, rounds):
@@ -92,8 +94,11 @@ def _idle(session: Session, driver: Driver, shim: Shim) -> None:
     except LifeError as error:
         session.run.violation(shim.name, "error", str(error), profile=PROFILE)
         return
+    behind = memory.figures(driver.spare[0]) if shim.standby else {}
     for name, (unit, kind) in memory.MEASURES.items():
         session.measure(f"{name} of an idle shim", unit, kind=kind, profile=PROFILE).add(shim.name, life.memory[name])
+        if behind:
+            session.measure(f"{name} of standby", unit, kind=kind, profile=PROFILE).add(shim.name, behind[name])
 
 
 class LifeError(Exception):
@@ -112,6 +117,8 @@ class Driver:
     def __init__(self, made: Any) -> None:
         self._machine = made
         self._number = 0
+        #: The standby that the next start can have: its process on Linux, and its pipe.
+        self.spare = (0, "")
         self.journal = Path(made.environment["HCS_EMULATOR_JOURNAL"])
 
     def __enter__(self) -> Driver:
@@ -138,18 +145,48 @@ class Driver:
         directory = self._machine.drive / "bench" / name
         directory.mkdir(parents=True)
         windows = rf"C:\bench\{name}"
-        self._say({"program": shim.program, "directory": windows, "id": name, "isolated": isolated})
+        # As if nobody else had been measured: no standby is being loaded meanwhile.
+        switch = {"RUNHCS_STANDBY": "1" if shim.standby else "0"}
+        asked = {"program": shim.program, "directory": windows, "id": name, "isolated": isolated, "environment": switch}
+        spare = self.spare[0] if shim.standby else 0
+        self._say(asked)
         answer = self._hear()
         figures: dict[str, float] = {}
         if "idle" in answer:
             time.sleep(settle)
-            figures = memory.figures(_daemon(name))
+            figures = memory.figures(spare or _daemon(name))
             self._say({})
             answer = self._hear()
+        if shim.standby:
+            self._wait_standby()
         if "error" in answer:
             raise LifeError(answer["error"])
         shutil.rmtree(directory, ignore_errors=True)
         return Life(answer["steps"], figures)
+
+    def _wait_standby(self) -> None:
+        """Until there is another that listens."""
+        taken = self.spare[0]
+        end = time.monotonic() + STANDBY_SECONDS
+        while not (found := self._standby(taken)):
+            if time.monotonic() > end:
+                raise SystemExit("bench: no standby has been left")
+            time.sleep(0.05)
+        self.spare = found
+        self._say({"listening": found[1]})
+        if "error" in self._hear():
+            raise SystemExit("bench: a standby does not listen")
+
+    def _standby(self, taken: int) -> tuple[int, str] | None:
+        mark = f"WINEPREFIX={self._machine.prefix}".encode()
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            try:
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").split()
+                if words[1:2] == [b"standby"] and pid != taken and mark in Path(f"/proc/{pid}/environ").read_bytes():
+                    return pid, words[2].decode()
+            except OSError:
+                continue
+        return None
 
     def _say(self, line: dict[str, Any]) -> None:
         assert self._running.stdin is not None
@@ -184,7 +221,11 @@ def candidates(made: Any) -> list[Shim]:
     directory.mkdir()
     shutil.copy(support.go_programs("hcsshim") / SHIM, directory)
     ours = made.drive / "node" / SHIM
-    return [Shim(OURS, rf"C:\node\{SHIM}", ours), Shim(GO, rf"C:\rival\{SHIM}", directory / SHIM)]
+    return [
+        Shim(OURS, rf"C:\node\{SHIM}", ours),
+        Shim(STANDBY, rf"C:\node\{SHIM}", ours, standby=True),
+        Shim(GO, rf"C:\rival\{SHIM}", directory / SHIM),
+    ]
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """What `bench wine` does inside Wine: run by Python for Windows, since only Windows programs can open named pipes.
 
-A JSON line on stdin asks for one life of a container: {"program", "directory", "id", "isolated"}. Lines on stdout
-answer: {"idle": …} while the container runs, so that whoever asked can look at the shim's memory and then sends any
-line; and at the end {"steps": {name: [begin, end]}}, in seconds since the epoch by a clock that does not jump.
+A JSON line on stdin asks for one life of a container: {"program", "directory", "id", "isolated", "environment"}. Lines
+on stdout answer: {"idle": …} while the container runs, so that whoever asked can look at the shim's memory and then
+sends any line; and at the end {"steps": {name: [begin, end]}}, in seconds since the epoch by a clock that does not
+jump. {"listening": PIPE} is answered when somebody listens there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMAND = "ping -n 600 127.0.0.1"
 KILL = 9
+PATIENCE = 60.0
 
 
 class Steps:
@@ -40,6 +42,7 @@ def live(driver: Any, scenarios: Any, events: Any, asked: dict[str, Any]) -> dic
     shim = driver.Shim(asked["program"], asked["directory"], asked["id"], COMMAND, events, **extra)
     if asked["isolated"]:
         scenarios.boot_image(asked["directory"])
+    shim.environment.update(asked["environment"])
     steps = Steps()
     task = steps.take("start", shim.start)
     steps.take("Connect", task.connect)
@@ -58,6 +61,15 @@ def live(driver: Any, scenarios: Any, events: Any, asked: dict[str, Any]) -> dic
     return {"steps": steps.times}
 
 
+def wait(driver: Any, pipe: str) -> dict[str, Any]:
+    end = time.monotonic() + PATIENCE
+    while not driver.endpoint.exists(pipe):
+        if time.monotonic() > end:
+            raise TimeoutError(f"nobody listens on {pipe}")
+        time.sleep(0.02)
+    return {"listening": pipe}
+
+
 def say(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
@@ -70,7 +82,9 @@ def main() -> None:
     events = driver.Events("bench")
     for line in sys.stdin:
         try:
-            say(live(driver, scenarios, events, json.loads(line)))
+            asked = json.loads(line)
+            listening = asked.get("listening")
+            say(wait(driver, listening) if listening else live(driver, scenarios, events, asked))
         except Exception as error:  # one life that fails is a finding, not the end of the run
             say({"error": f"{type(error).__name__}: {error}"[:500]})
     os._exit(0)

@@ -52,7 +52,7 @@ LIBRARY = "python313.zip"
 # import. What is for Linux, for people at a prompt and for machines without C modules is not followed.
 MODULES = ("shim.*", "runhcs.__main__", "runhcs.config", "runhcs.doctor", "runhcs.explain", "runhcs.gc",
            "runhcs.inspect", "runhcs.ps", "runhcs.stacks", "traceback")  # fmt: skip
-NEVER = ("shim.commands.standby", "shim.platform.linux", "shim.platform._libc_cffi", "shim.platform.mounts_linux",
+NEVER = ("shim.commands.forked_spares", "shim.platform.linux", "shim.platform._libc_cffi", "shim.platform.mounts_linux",
          "runhcs.checks_linux",
          "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl", "_strptime", "_aix_support", "_ios_support",
          "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv", "ctypes", "doctest", "email", "fractions",
@@ -71,7 +71,8 @@ PROGRAMS = {
     "runhcs.exe": "from runhcs.__main__ import main\nsys.exit(main())\n",
 }
 # What the shim's does without Python.
-NATIVE = [SOURCES / f"{name}.c" for name in ("native", "files", "pipes", "input", "start", "join", "delete")]
+NATIVE = [SOURCES / f"{name}.c" for name in ("native", "files", "pipes", "input", "start", "join", "delete",
+                                               "standby")]  # fmt: skip
 NATIVE += [SHARED / f"{name}.c" for name in ("command", "connect", "leftovers", "options", "spec")]
 CHANGES = """\
 Files here that are not as their authors published them, and how they differ:
@@ -223,7 +224,8 @@ def build_launcher(program: str, call: str, early: dict[str, bytes], work: Path)
     if program == SHIM:
         sources += NATIVE
         flags += ["-DNATIVE", f"-I{SHARED}"]
-    subprocess.run(["x86_64-w64-mingw32-gcc", *flags, *defines, *map(str, sources), "-o", str(output)], check=True)
+    compiler = ["x86_64-w64-mingw32-gcc", *flags, *defines]
+    subprocess.run([*compiler, *map(str, sources), "-lntdll", "-o", str(output)], check=True)
     return output.read_bytes()
 
 

@@ -42,10 +42,12 @@ static int fail(const wchar_t *what) {
 }
 
 int wmain(int count, wchar_t **given) {
-    static wchar_t *fixed[] = {L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-c", PROGRAM};
+    enum { STANDBY = 7 };
+    static wchar_t *fixed[] = {
+        L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
 #ifdef NATIVE
-    if (run_natively(count, given))
+    if (run_natively(count, given, &fixed[STANDBY]))
         ExitProcess(0);
 #endif
     DWORD length = GetModuleFileNameW(NULL, path, PLACES);

@@ -5,7 +5,9 @@
    left to Python, which knows all of it and what to say: launcher.c then runs it in this process.
 
    RUNHCS_NATIVE=0 leaves every command to Python. */
+#include <stdio.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "native.h"
 
@@ -35,18 +37,32 @@ bool is_on(const wchar_t *variable, bool by_default) {
     return length == 0 ? by_default : asked[0] == L'1'; /* what has no room is not there */
 }
 
-bool run_natively(int count, wchar_t **given) {
-    static char *words[MAX_ARGUMENTS + 1];
+/* The name of a standby's pipe for this start, and the option that tells Python of it; "" if none is wanted. */
+static void find_standby(char standby[MAX_PIPE], wchar_t **option) {
+    static wchar_t text[MAX_PIPE + 32];
+    *standby = '\0';
+    if (!is_on(L"RUNHCS_STANDBY", false) || !standby_name(standby))
+        return;
+    swprintf(text, sizeof text / sizeof *text, L"runhcs_standby=%hs", standby);
+    *option = text;
+}
+
+bool run_natively(int count, wchar_t **given, wchar_t **option) {
+    static char *words[MAX_ARGUMENTS + 1], standby[MAX_PIPE];
     struct command command;
-    if (!is_on(L"RUNHCS_NATIVE", true) || count > MAX_ARGUMENTS)
+    if (count > MAX_ARGUMENTS)
+        return false;
+    DWORD length = GetModuleFileNameW(NULL, program, LONGEST);
+    if (length == 0 || length >= LONGEST)
+        program[0] = L'\0';
+    if (count > 1 && wcscmp(given[count - 1], L"start") == 0)
+        find_standby(standby, option);
+    if (!is_on(L"RUNHCS_NATIVE", true))
         return false;
     for (int at = 0; at < count; at++)
         if ((words[at] = to_utf8(given[at])) == NULL)
             return false;
     if (!read_command(count, words, &command))
         return false;
-    DWORD length = GetModuleFileNameW(NULL, program, LONGEST);
-    if (length == 0 || length >= LONGEST)
-        program[0] = L'\0';
-    return strcmp(command.action, "start") == 0 ? native_start(&command) : native_delete(&command);
+    return strcmp(command.action, "start") == 0 ? native_start(&command, standby) : native_delete(&command);
 }

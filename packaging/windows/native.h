@@ -11,8 +11,8 @@
 /* As long as CreateFile takes without a prefix, with some room for names: longer paths are unusual. */
 #define LONGEST 240
 
-/* Whether Python need not be asked: the command is done. */
-bool run_natively(int count, wchar_t **given);
+/* Whether Python need not be asked: the command is done. If not, `option` may be another for Python. */
+bool run_natively(int count, wchar_t **given, wchar_t **option);
 
 /* The path of this program; "" if it cannot be told. */
 extern wchar_t program[LONGEST];
@@ -69,9 +69,36 @@ void put_back(struct input *input);
 
 /* -- commands: start.c, join.c, delete.c ----------------------------------------------------------------------------------- */
 
-/* Each does the whole command; or nothing, and gives false: it is left to Python. */
-bool native_start(const struct command *command);
+#define MAX_WORDS 32
+
+/* A daemon that is to be. */
+struct daemon {
+    HANDLE listener, panic_log;
+    char number[32];        /* the listener, as one of the words */
+    char *words[MAX_WORDS]; /* its command line, NULL behind the last */
+    const struct input *input;
+};
+
+/* One that is: its process, and the pipe that leads to it. */
+struct child {
+    HANDLE process, link;
+    DWORD pid;
+};
+
+/* The handle that the pipe has in the daemon. */
+void name_listener(struct daemon *daemon, HANDLE listener);
+
+/* Each does the whole command; or nothing, and gives false: it is left to Python. `standby`: the name of a standby's pipe;
+   "" where none is wanted. */
+bool native_start(const struct command *command, char *standby);
 bool native_join(const char *address, const char *sandbox);
 bool native_delete(const struct command *command);
+
+/* -- the standby: standby.c --------------------------------------------------------------------------------------------------- */
+
+/* The pipe of a standby that would do; false if there can be none. */
+bool standby_name(char name[MAX_PIPE]);
+/* Let the spare that was dialled become the daemon. If it cannot, it has ended and the line is closed. */
+bool standby_claim(HANDLE line, struct daemon *daemon, struct child *child);
 
 #endif

@@ -10,20 +10,7 @@
 #include "native.h"
 
 #define MAX_COMMAND_LINE 32767
-#define MAX_WORDS 32
-
-/* A daemon that is to be. */
-struct daemon {
-    HANDLE listener, panic_log;
-    char *words[MAX_WORDS]; /* its command line, NULL behind the last */
-    const struct input *input;
-};
-
-/* One that is: its process, and the pipe that leads to it. */
-struct child {
-    HANDLE process, link;
-    DWORD pid;
-};
+#define DONE_MILLISECONDS 2000
 
 static enum role read_own_role(const char *id, char *sandbox, size_t size) {
     static char json[MAX_SPEC];
@@ -124,18 +111,17 @@ static void end(struct child *child) {
     CloseHandle(child->link);
 }
 
-static bool launch(struct daemon *daemon, const char *address, const char *answer) {
+static bool launch(struct daemon *daemon, const char *address, const char *answer, HANDLE spare) {
     char number[32];
-    DWORD wrote;
     struct child child;
     bool is_made = false;
     daemon->panic_log = create_file(L"panic.log");
     if (daemon->panic_log != INVALID_HANDLE_VALUE && write_file(L"address", address))
-        is_made = spawn(daemon, &child);
+        is_made = (spare != NULL && standby_claim(spare, daemon, &child)) || spawn(daemon, &child);
     if (is_made) {
         snprintf(number, sizeof number, "%lu", child.pid);
         if (write_file(L"shim.pid", number) && print(answer, strlen(answer))) {
-            WriteFile(child.link, "D", 1, &wrote, NULL);
+            send_all(child.link, "D", 1, DONE_MILLISECONDS);
             return true;
         }
         end(&child);
@@ -147,13 +133,22 @@ static bool launch(struct daemon *daemon, const char *address, const char *answe
     return false;
 }
 
+void name_listener(struct daemon *daemon, HANDLE listener) {
+    snprintf(daemon->number, sizeof daemon->number, "%llu", (unsigned long long)(uintptr_t)listener);
+}
+
 /* As shim/commands/spawn.py writes them, and the pipe. */
 static void put_words(struct daemon *daemon, const struct command *command, const char *bundle, const char *address,
-    bool is_sandbox, char *listener) {
+    bool is_sandbox, char *standby) {
     const char *words[] = {"-namespace", command->namespace, "-address", command->address, "-publish-binary",
-        command->publish, "-id", command->id, "-bundle", bundle, "-socket", address, "-spawned", "-listener", listener};
+        command->publish, "-id", command->id, "-bundle", bundle, "-socket", address, "-spawned", "-listener",
+        daemon->number};
     size_t count = sizeof words / sizeof *words;
     memcpy(daemon->words, words, sizeof words);
+    if (*standby != '\0') {
+        daemon->words[count++] = "-standby";
+        daemon->words[count++] = standby;
+    }
     if (command->debug)
         daemon->words[count++] = "-debug";
     if (is_sandbox)
@@ -173,11 +168,11 @@ static void put_answer(char *answer, const char *address) {
     strcpy(answer, "\",\"protocol\":\"ttrpc\"}");
 }
 
-bool native_start(const struct command *command) {
+bool native_start(const struct command *command, char *standby) {
     static struct input input;
     static struct daemon daemon = {.input = &input};
     wchar_t current[LONGEST];
-    char *bundle, sandbox[256] = "", address[MAX_PIPE], answer[2 * MAX_PIPE + 64], listener[32];
+    char *bundle, sandbox[256] = "", address[MAX_PIPE], answer[2 * MAX_PIPE + 64];
     DWORD length = GetCurrentDirectoryW(LONGEST, current);
     if (*program == L'\0' || length == 0 || length > LONGEST - 16 || (bundle = to_utf8(current)) == NULL)
         return false;
@@ -191,13 +186,14 @@ bool native_start(const struct command *command) {
     else if (role == MEMBER)
         is_done = native_join(address, sandbox);
     else if ((daemon.listener = listen_at(address)) != NULL) {
-        snprintf(listener, sizeof listener, "%llu", (unsigned long long)(uintptr_t)daemon.listener);
-        put_words(&daemon, command, bundle, address, role == SANDBOX, listener);
+        HANDLE spare = *standby == '\0' ? NULL : dial(standby, 0); /* it wakes up while we go on */
+        name_listener(&daemon, daemon.listener);
+        put_words(&daemon, command, bundle, address, role == SANDBOX, standby);
         if (is_service)
             put_answer(answer, address);
         else
             strcpy(answer, address);
-        is_done = launch(&daemon, address, answer);
+        is_done = launch(&daemon, address, answer, spare);
         if (!is_done)
             CloseHandle(daemon.listener);
     }

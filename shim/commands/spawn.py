@@ -6,6 +6,8 @@ The daemon creates the endpoint and says so before `start` prints the address, s
 
 from __future__ import annotations
 
+from _thread import start_new_thread
+
 from shim.commands import STDIN_LIMIT, Bootstrap, CommandError, Flags
 from shim.platform import daemon, endpoint, files
 
@@ -50,13 +52,25 @@ def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox:
 def arguments(flags: Flags, address: str, bundle: str, is_sandbox: bool) -> list[str]:
     words = ["-namespace", flags.namespace, "-address", flags.address, "-publish-binary", flags.publish_binary]
     words += ["-id", flags.id, "-bundle", bundle, "-socket", address, "-spawned"]
+    if door := daemon.standby_door():
+        words += ["-standby", door]
     return [*words, *(["-debug"] if flags.debug else []), *(["-is-sandbox"] if is_sandbox else []), "serve"]
+
+
+def _leave_standby(door: str) -> None:
+    from shim.platform.windows import standby_start
+
+    standby_start.leave(door)
 
 
 def serve(flags: Flags) -> NoReturn:
     """The other half: `serve`, started by `launch` or, with a pipe that listens, by the launcher's own."""
     flags.require("namespace", "address", "publish-binary", "id", "socket")
-    link = daemon.Link(is_awaited=not flags.listener)
+    be(flags, daemon.Link(is_awaited=not flags.listener))
+
+
+def be(flags: Flags, link: daemon.Link) -> NoReturn:
+    """The rest of this process's life."""
     try:
         boot = Bootstrap(flags.debug)
         if data := link.receive_input(STDIN_LIMIT):
@@ -70,6 +84,8 @@ def serve(flags: Flags) -> NoReturn:
     except (OSError, ValueError, endpoint.EndpointError) as error:
         raise CommandError(str(error)) from None
     link.say_ready()
+    if flags.standby:
+        start_new_thread(_leave_standby, (flags.standby,))
     # Only now: `start` need not wait for what answers calls, and containerd has yet to dial.
     from shim.commands import serve as daemon_command
 

@@ -1,67 +1,36 @@
-"""`standby`: a warm spare that becomes the daemon of the next start.
+"""`standby`: a warm process from which the next start has its daemon.
 
-Everything a daemon needs is loaded here once, and a fork of it, the spare, waits at the socket. The launcher that comes
-first gets it: the spare becomes the daemon, by the very same code as a process of its own (`shim.commands.adopt`), and
-shares this process's memory for as long as it lives. Meanwhile the standby forks the next spare.
-
-A cold `start` leaves a standby behind when standbys are switched on (`runhcs install --standby`, or RUNHCS_STANDBY=1).
-It goes when nobody has needed it for a while, when a file of what it has loaded is changed, or when its socket is taken
-away. It never holds up a command: see `runhcs/launcher/standby.c`.
+A cold `start` leaves one behind when standbys are switched on (`runhcs install --standby`, or RUNHCS_STANDBY=1). It has
+loaded what a daemon needs. Where the system forks, it stays and forks spares (`forked_spares`); elsewhere it is the
+spare itself (`spare`).
 """
 
 from __future__ import annotations
 
-import gc
-import select
-import time
-
-from shim.commands import adopt
 from shim.platform import daemon, files
-from shim.platform.linux import standby as machine
-from shim.platform.linux.sources import Sources
-from shim.platform.linux.standby_start import is_wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import _socket
     from collections.abc import Callable
-    from typing import NoReturn
 
     from shim.commands import Flags
 
     Parse = Callable[[list[str]], tuple[str, Flags]]
 
-# A cold `start` is followed by a Create: let that have the processor first.
-LOAD_AFTER = 0.3
 IDLE_VARIABLE = "RUNHCS_STANDBY_IDLE"
 IDLE_SECONDS = 900.0
-# How soon it notices that its socket is gone or its files have changed when nobody comes.
-LOOK_AROUND = 10.0
 
 
 def run(arguments: list[str], parse: Parse) -> int:
     """`parse` reads a command line."""
-    path = arguments[0]
-    machine.settle()
-    begun = time.time_ns()
-    time.sleep(LOAD_AFTER)
-    if not is_wanted(path):
-        return 0
-    load()
-    sources = Sources("shim", machine.own_program())
-    if sources.newest() >= begun:
-        return 0  # somebody is editing: what was loaded may be neither the old nor the new
-    door = machine.open_door(path)
-    if door is None:
-        return 0
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        _keep_spares(door, sources, _idle_seconds(), parse)
-    finally:
-        door.close(remove=True)
-    return 0
+    if daemon.FORKS:
+        from shim.commands import forked_spares
+
+        return forked_spares.run(arguments[0], _idle_seconds(), load, parse)
+    from shim.commands import spare
+
+    code: int = spare.run(arguments[0], _idle_seconds(), load, parse)
+    return code
 
 
 def load() -> None:
@@ -75,44 +44,6 @@ def load() -> None:
 
     _ = computecore.HcsCreateComputeSystem  # loads the library
     _ = bootstrap, serve, ledger, figures, making, senders, service, update, faulthandler
-
-
-def _keep_spares(door: machine.Door, sources: Sources, idle: float, parse: Parse) -> None:
-    """One spare at any time, until there is a reason to end; its end of the line closes with ours."""
-    needed = time.monotonic()
-    while True:
-        is_spare, line = machine.fork_spare()
-        if is_spare:
-            _be_spare(door, sources, line, parse)
-        door.show_life()
-        watching = select.poll()
-        watching.register(line, select.POLLIN)
-        if sources.descriptor >= 0:
-            watching.register(sources.descriptor, select.POLLIN)
-        while not (ready := dict(watching.poll(min(LOOK_AROUND, idle) * 1000))):
-            if time.monotonic() - needed >= idle or not door.is_ours or not sources.all_unchanged():
-                return
-        if line.fileno() not in ready or line.recv(1) != machine.TAKEN or not door.is_ours:
-            return  # changed files, or a spare that has died: whatever it is, a cold start knows better
-        needed = time.monotonic()
-        line.close()
-
-
-def _be_spare(door: machine.Door, sources: Sources, line: _socket.socket, parse: Parse) -> NoReturn:
-    """Wait for a start, and be its daemon."""
-    shown = machine.CommandLine()
-    try:
-        claim = door.wait(line, sources.unchanged)
-        if claim is None:
-            daemon.exit_now(0)
-        machine.say_taken(line)
-        door.close(remove=False)
-        sources.close()
-        claim.take(shown)
-        _, flags = parse(claim.arguments)
-        adopt.be(flags, claim.listener, claim.link, claim.options, claim.bundle, claim.is_sandbox)
-    finally:
-        daemon.exit_now(1)
 
 
 def _idle_seconds() -> float:

@@ -44,8 +44,9 @@ class Launch:
         self.child = Child()
         make = lambda *_: self.child  # noqa: E731
         self.daemon = SimpleNamespace(
-            FORKS=forks, SYSTEM_LOG="the log", fork=make, spawn=make, neutral_directory=lambda: "/"
-        )
+            FORKS=forks, SYSTEM_LOG="the log", fork=make, spawn=make, neutral_directory=lambda: "/",
+            standby_door=lambda: "",
+        )  # fmt: skip
         patch.setattr(start, "daemon", self.daemon)
         patch.setattr(spawn, "daemon", self.daemon)
         patch.setattr(start, "endpoint", SimpleNamespace(listen=lambda _: None, remove=lambda _: None))

@@ -46,16 +46,20 @@ def daemon_of(shim: Shim) -> int:
 
 
 def command_lines(id: str) -> list[str]:
-    """Of the processes that serve an id: Linux shows them, Wine does not."""
+    """Of the processes of this prefix that serve an id: Linux shows them, Wine does not."""
     found = []
+    prefix = f"WINEPREFIX={os.environ['WINEPREFIX']}".encode()
     for pid in filter(str.isdigit, os.listdir(r"Z:\proc")):
         try:
             with open(rf"Z:\proc\{pid}\cmdline", "rb") as file:
                 line = " ".join(word.decode("utf-8", "replace") for word in file.read().split(b"\0"))
+            if "shim-runhcs-v1.exe" not in line or f"-id {id} " not in line or "serve" not in line:
+                continue
+            with open(rf"Z:\proc\{pid}\environ", "rb") as file:
+                if prefix in file.read().split(b"\0"):
+                    found.append(line)
         except OSError:
             continue
-        if "shim-runhcs-v1.exe" in line and f"-id {id} " in line and "serve" in line:
-            found.append(line)
     return found
 
 

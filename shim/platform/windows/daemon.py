@@ -18,12 +18,14 @@ from __future__ import annotations
 import _winapi
 import nt
 import sys
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
+
+    from shim.platform.windows.child import Child as Child
 
 #: No fork: `start` spawns `serve`.
 FORKS = False
@@ -31,12 +33,8 @@ FORKS = False
 SYSTEM_LOG = "Windows' event log"
 READY = b"R"
 DONE = b"D"
-# A daemon that dies is noticed at once; this is for one that hangs, or for a machine with very much to do.
-READY_TIMEOUT = 100.0
 HANDOVER_TIMEOUT = 30.0
 
-_DETACHED_PROCESS = 0x8
-_NEW_PROCESS_GROUP = 0x200
 _USE_STD_HANDLES = 0x100
 _SYNCHRONIZE = 0x100000
 _WAIT_TIMEOUT = 258
@@ -50,14 +48,6 @@ class Startup:
         self.wShowWindow = 0
         self.hStdInput, self.hStdOutput, self.hStdError = streams or (0, 0, 0)
         self.lpAttributeList = {"handle_list": list(streams)}
-
-
-def own_command() -> list[str]:
-    """How this very program is started again: the distribution's launcher, or Python with the module."""
-    program = sys.executable
-    if program.rpartition("\\")[2].lower().startswith("python"):
-        return [program, "-m", "shim"]
-    return [program]
 
 
 def quote(arguments: list[str]) -> str:
@@ -78,101 +68,21 @@ def quote(arguments: list[str]) -> str:
     return " ".join(words)
 
 
-class Child:
-    """The daemon as `start` sees it, until it lets it go."""
-
-    __slots__ = ("_from", "_process", "_to", "pid", "problem")
-
-    def __init__(self, process: int, pid: int, to_it: int, from_it: int) -> None:
-        self._process = process
-        self._to = to_it
-        self._from = from_it
-        self.pid = pid
-        self.problem = ""
-
-    def send_input(self, data: bytes) -> None:
-        """What came on our stdin. A child that does not read it is found out by `wait_ready`."""
-
-        def send() -> None:
-            try:
-                _winapi.WriteFile(self._to, len(data).to_bytes(4, "little") + data)
-            except OSError:
-                pass
-
-        if len(data) < 2048:
-            send()  # a pipe takes this much without a reader
-        else:
-            start_new_thread(send, ())
-
-    def wait_ready(self) -> bool:
-        """False if it died, or hangs; then `problem` says which."""
-        answer: list[bytes] = []
-        answered = allocate_lock()
-        answered.acquire()
-
-        def read() -> None:
-            try:
-                answer.append(_winapi.ReadFile(self._from, 1)[0])
-            except OSError:
-                pass
-            answered.release()
-
-        start_new_thread(read, ())
-        if not answered.acquire(True, READY_TIMEOUT):
-            self.problem = f"has not been ready within {READY_TIMEOUT:.0f} s"
-        elif answer != [READY]:
-            self.problem = "died as it started"
-        return not self.problem
-
-    def release(self) -> None:
-        """It is on its own from here."""
-        try:
-            _winapi.WriteFile(self._to, DONE)
-        except OSError:
-            pass
-
-    def kill(self) -> None:
-        try:
-            _winapi.TerminateProcess(self._process, 1)
-            _winapi.WaitForSingleObject(self._process, 5000)
-        except OSError:
-            pass
-
-
 def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
-    """Start this program again, detached, with nothing of ours but two pipes and the panic log."""
-    their_input, our_output = _winapi.CreatePipe(None, 0)
-    our_input, their_output = _winapi.CreatePipe(None, 0)
-    given = (their_input, their_output, panic_log)
-    try:
-        for handle in given:
-            nt.set_handle_inheritable(handle, True)
-        command = [*own_command(), *arguments]
-        process, thread, pid, _ = _winapi.CreateProcess(
-            command[0],
-            quote(command),
-            None,
-            None,
-            True,
-            _DETACHED_PROCESS | _NEW_PROCESS_GROUP,
-            None,  # type: ignore[arg-type]  # our own environment
-            directory,
-            Startup(*given),
-        )
-    except BaseException:
-        _winapi.CloseHandle(our_input)
-        _winapi.CloseHandle(our_output)
-        raise
-    finally:
-        _winapi.CloseHandle(their_input)
-        _winapi.CloseHandle(their_output)
-        nt.set_handle_inheritable(panic_log, False)
-    _winapi.CloseHandle(thread)
-    return Child(process, pid, our_output, our_input)
+    """This program again, as a daemon."""
+    from shim.platform.windows import child
+
+    return child.spawn(arguments, directory, panic_log)
 
 
 def leave_standby() -> None:
-    """There are none on Windows: a process cannot be forked."""
+    """The daemon does, for which somebody waits less than for `start`: `standby_start`."""
+
+
+def standby_door() -> str:
+    """Where a standby listens, or should; "" if none is wanted. The launcher knows."""
+    door = sys._xoptions.get("runhcs_standby")
+    return door if isinstance(door, str) else ""
 
 
 def neutral_directory() -> str:
@@ -189,10 +99,19 @@ class Link:
         self._is_awaited = is_awaited
 
     def receive_input(self, limit: int) -> bytes:
-        length = int.from_bytes(_read_exactly(4), "little")
+        length = int.from_bytes(self.read_exactly(4), "little")
         if length > limit:
             raise OSError(8, "start has sent more than it may")
-        return _read_exactly(length)
+        return self.read_exactly(length)
+
+    def read_exactly(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            piece = nt.read(0, size - len(data))
+            if not piece:
+                raise OSError(109, "start ended before it had said what is wanted")
+            data += piece
+        return data
 
     def say_ready(self) -> None:
         """The endpoint listens. `start` may be dead already: then `handed_over` hears it."""
@@ -204,25 +123,18 @@ class Link:
             pass
 
 
-def _read_exactly(size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        piece = nt.read(0, size - len(data))
-        if not piece:
-            raise OSError(109, "start ended before it had said what is wanted")
-        data += piece
-    return data
+    def handed_over(self) -> bool:
+        try:
+            return nt.read(0, 1) == DONE
+        except OSError:
+            return False
+        finally:
+            close_stdout()
 
 
 def handed_over(link: Link) -> bool:
     """In the daemon: wait until `start` has printed the address. False if it died before."""
-    del link
-    try:
-        return nt.read(0, 1) == DONE
-    except OSError:
-        return False
-    finally:
-        close_stdout()
+    return link.handed_over()
 
 
 class Ending:
