@@ -6,6 +6,7 @@ from shim.hcs_bindings.windows_version import windows_build
 from shim.oci import annotations as names
 from shim.oci.errors import InvalidSpec
 from shim.oci.spec import parse
+from shim.platform import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,7 @@ def read(annotations: Annotations) -> dict[str, Any]:
 
 def _extension(path: str) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            return parse(file.read(_MAX_FILE), path)
+        return parse(files.read(path, _MAX_FILE), path)
     except OSError as error:
         raise InvalidSpec(
             f"failed to read extension file at {path}, named by annotation {names.DEVICE_EXTENSIONS}: {error.strerror}"

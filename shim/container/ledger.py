@@ -35,6 +35,7 @@ FILE = "ledger.jsonl"
 INSTANCE_VARIABLE = "HCS_EMULATOR_DIR"
 # A ledger of an ordinary container has a dozen lines.
 MAX_SIZE = 4 << 20
+PIECE = 64 << 10
 
 # What frees each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
 FREERS = {
@@ -170,9 +171,12 @@ def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
     highest = 0
     try:
         with open(path, "rb", buffering=0) as file:
-            data = file.read(MAX_SIZE) or b""
+            pieces = []
+            while len(pieces) < MAX_SIZE // PIECE and (piece := file.read(PIECE)):
+                pieces.append(piece)
     except FileNotFoundError:
         return live, 1, False
+    data = b"".join(pieces)
     for line in data.split(b"\n"):
         fields = _fields(line)
         if fields is None:

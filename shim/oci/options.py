@@ -14,6 +14,7 @@ from shim.api.wire import DecodeError
 from shim.oci import windows_versions
 from shim.oci.errors import InvalidOption
 from shim.oci.option_table import OPTIONS, Option
+from shim.platform import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,8 +92,7 @@ def _from_generic(options: GenericOptions) -> Options:
     if not options.config_path:
         return Options()
     try:
-        with open(options.config_path, "rb") as file:
-            return from_toml(file.read(_MAX_FILE), options.config_path)
+        return from_toml(files.read(options.config_path, _MAX_FILE), options.config_path)
     except OSError as error:
         raise InvalidOption(f"{options.config_path}, named by {SOURCE}, cannot be read: {error.strerror}") from None
 

@@ -9,6 +9,7 @@ from shim.oci import windows_versions
 from shim.oci.annotations import Annotations
 from shim.oci.errors import InvalidSpec
 from shim.oci.section import Section, wrong_type
+from shim.platform import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def load(bundle: str) -> Spec:
     """The spec in a bundle."""
     path = f"{bundle.rstrip('/')}/{CONFIG}"
     try:
-        with open(path, "rb", buffering=0) as file:
-            data = file.read(MAX_SIZE + 1) or b""
+        data = files.read(path, MAX_SIZE + 1)
     except FileNotFoundError:
         raise InvalidSpec(f"{path} does not exist: a bundle needs the container's OCI spec") from None
     except OSError as error:

@@ -50,7 +50,7 @@ def size(path: str) -> int:
 
 
 def read_all(descriptor: int, limit: int) -> bytes:
-    """What comes until the end, at most `limit` bytes."""
+    """What comes until the end, at most `limit` bytes. In pieces: Wine touches all of a buffer, whatever comes."""
     chunks = []
     while limit > 0:
         chunk = nt.read(descriptor, min(limit, 1 << 16))
