@@ -171,7 +171,7 @@ def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
     highest = 0
     try:
         with open(path, "rb", buffering=0) as file:
-            pieces = []
+            pieces: list[bytes] = []
             while len(pieces) < MAX_SIZE // PIECE and (piece := file.read(PIECE)):
                 pieces.append(piece)
     except FileNotFoundError:
