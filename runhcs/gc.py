@@ -194,12 +194,9 @@ def _stale_sockets(args: argparse.Namespace, dead: list[shims.Bundle]) -> list[L
 
 def _socket(path: str) -> Leftover:
     def free() -> list[str]:
-        import fcntl
-
         # The lock under which a new shim takes over a leftover of its name.
-        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        directory = endpoint.lock(os.path.dirname(path))
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX)
             endpoint.remove_stale(endpoint.SCHEME + path)
         finally:
             os.close(directory)

@@ -22,6 +22,8 @@
 
 #define STDIN_LIMIT (10 << 20) /* as in shim/commands */
 #define BACKLOG 128
+/* How long a daemon that was killed may take to be gone. */
+#define END_MILLISECONDS 1000
 /* The daemon's descriptors, after standard input, output and error. */
 enum { LISTENER = 3, LINK, OPTIONS };
 
@@ -164,14 +166,18 @@ static pid_t make_daemon(const struct settings *settings, const struct daemon *d
     return pid;
 }
 
-/* It must be gone before Python tries again: it would take the new socket for its own. */
-static void end_daemon(pid_t pid, int link) {
+/* It must be gone before Python tries again: it would take the new socket for its own. A child keeps its pid until it is
+   waited for. A spare is nobody's child: one that has hung up may be gone, and its pid another's. */
+static void end_daemon(pid_t pid, int link, bool is_spare) {
     struct pollfd waiting = {.fd = link, .events = POLLIN};
     char byte;
-    if (pid > 0 && recv(link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
+    if (!is_spare || recv(link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
         kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0); /* fails at once for a spare, which is not ours */
-    poll(&waiting, 1, 1000);
+    if (is_spare)
+        poll(&waiting, 1, END_MILLISECONDS);
+    else
+        for (int passed = 0; passed < END_MILLISECONDS && waitpid(pid, NULL, WNOHANG) == 0; passed++)
+            usleep(1000);
 }
 
 static bool launch(const struct settings *settings, struct daemon *daemon, const struct sockaddr_un *address,
@@ -192,7 +198,7 @@ static bool launch(const struct settings *settings, struct daemon *daemon, const
         return true;
     }
     if (pid > 0)
-        end_daemon(pid, link);
+        end_daemon(pid, link, *is_spare);
     if (link >= 0)
         close(link);
     close(daemon->listener);

@@ -18,8 +18,16 @@ class Stream:
     def __init__(self, connection: socket) -> None:
         self._socket = connection
 
+    def limit_sends(self, seconds: float) -> None:
+        """Let a send fail with TimeoutError when the other end has not read for so long."""
+        self._socket.settimeout(seconds)
+
     def recv(self, size: int, /) -> bytes:
-        return self._socket.recv(size)
+        while True:
+            try:
+                return self._socket.recv(size)
+            except TimeoutError:
+                pass  # nothing has come, which may take for ever
 
     def sendall(self, data: bytes, /) -> None:
         self._socket.sendall(data)

@@ -52,6 +52,8 @@ BOOT_SECONDS_VARIABLE = "HCSSHIM_TIMEOUT_GCSCONNECTION"
 TERMINATE_SECONDS = 30.0
 # A change of the VM takes a moment.
 MODIFY_SECONDS = 60.0
+# How long a guest may read nothing of what it is sent, once that is more than the connection holds.
+SEND_SECONDS = 60.0
 LOGS_FORWARDED = "LogForwardingSupported"
 
 
@@ -144,7 +146,9 @@ class Vm:
     def _accept(self, deadline: float) -> hvsocket.Stream:
         assert self._listener is not None
         try:
-            return self._listener.accept(_left(deadline))
+            stream = self._listener.accept(_left(deadline))
+            stream.limit_sends(SEND_SECONDS)
+            return stream
         except TimeoutError:
             detail = f"its guest did not connect within {boot_seconds():.0f} s of being made"
         except OSError as error:

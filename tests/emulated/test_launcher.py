@@ -200,6 +200,35 @@ def test_a_reader_that_is_gone(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
+def test_a_daemon_that_hangs_up_and_stays_does_not_hold_up_a_start_that_has_failed(binary: Binary) -> None:
+    """The address cannot be printed, so the daemon has to go, and this one does not go by itself."""
+    python = binary.directory / "python"
+    hang = 'case "$*" in *runhcs_daemon*) exec 4>&-; echo $$ >&2; exec sleep 1000;; esac'
+    python.write_text(f"#!/bin/sh\n{hang}\nexit 7\n")
+    python.chmod(0o755)
+    install(binary, compiled(), str(python))
+    bundle = binary.bundle()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    command = [binary.launcher, *binary.flags(), "start"]
+    start = subprocess.Popen(command, cwd=bundle, env=binary.env, stdin=subprocess.DEVNULL, stdout=writing)
+    try:
+        os.close(writing)
+        panic_log = bundle / "panic.log"
+        eventually(lambda: panic_log.exists() and panic_log.read_text().endswith("\n"), "the daemon's word")
+        daemon = int(panic_log.read_text())
+        os.close(reading)
+        assert start.wait(60) == 7, "what Python does then"
+        assert not is_alive(daemon)
+    finally:
+        start.kill()
+        start.wait()
+
+
 def test_closed_standard_streams(binary: Binary) -> None:
     bundle = binary.bundle()
     command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", binary.launcher, *binary.flags(), "start"]

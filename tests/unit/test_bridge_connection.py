@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shim.platform.hvsocket_stream import Stream
 from shim.uvm.bridge import protocol
 from shim.uvm.bridge.connection import Bridge, BridgeError, GuestError
 
@@ -166,3 +167,27 @@ def test_a_late_answer_is_ignored(link: Link) -> None:
     link.guest.answer(link.guest.request(), {"ok": True})
     thread.join(60)
     assert outcome == [{"ok": True}]
+
+
+def test_a_guest_that_reads_nothing_ends_the_bridge(link: Link) -> None:
+    """One that has stopped answers nobody, but what it is sent has to be somewhere."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        stream = Stream(ours)
+        stream.limit_sends(0.2)
+        ended: list[BridgeError] = []
+        closed = threading.Event()
+
+        def close(end: BridgeError) -> None:
+            ended.append(end)
+            closed.set()
+
+        bridge = Bridge(stream, lambda _: None, close)
+        bridge.start()
+        assert not closed.wait(0.5), "nothing to read is no reason"
+        answers: list[BridgeError | None] = []
+        with pytest.raises(BridgeError, match="does not read"):
+            while True:
+                bridge.submit(protocol.WAIT_FOR_PROCESS, {"Text": "x" * 4096}, lambda _, error: answers.append(error))
+        assert closed.wait(60) and "does not read" in str(ended[0])
+        assert answers and all(error is ended[0] for error in answers)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import socket
 import threading
 from pathlib import Path
 
+import pytest
+
 from shim.platform import endpoint
+from shim.platform.linux import standby
 
 
 def test_the_socket_of_a_shim_that_is_being_killed_goes_too(tmp_path: Path) -> None:
@@ -33,3 +38,20 @@ def test_the_socket_of_a_living_shim_stays(tmp_path: Path) -> None:
     assert (tmp_path / "s").exists()
     endpoint.remove_stale(f"unix://{tmp_path / 's'}")
     assert not (tmp_path / "s").exists()
+
+
+def test_who_holds_the_lock_of_the_directory_for_ever_stops_nobody_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "LOCK_TIME", 0.1)
+    place = tmp_path / "s"
+    place.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(place / "stale"))
+    holder = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    with pytest.raises(endpoint.EndpointError, match="holds the lock"):
+        endpoint.listen(f"unix://{place / 'stale'}")
+    assert standby.open_door(str(place / "standby-x")) is None
+    os.close(holder)
+    endpoint.listen(f"unix://{place / 'stale'}").close()

@@ -27,6 +27,8 @@ READY = b"R"
 DONE = b"D"
 READY_TIMEOUT = 10.0
 HANDOVER_TIMEOUT = 30.0
+# How often, every hundredth of a second, is looked whether a killed daemon is gone.
+KILL_LOOKS = 500
 
 
 class Child:
@@ -53,9 +55,14 @@ class Child:
             pass
 
     def kill(self) -> None:
+        from time import sleep
+
         try:
             posix.kill(self.pid, 9)
-            posix.waitpid(self.pid, 0)
+            for _ in range(KILL_LOOKS):
+                if posix.waitpid(self.pid, posix.WNOHANG)[0]:
+                    break
+                sleep(0.01)
         except OSError:
             pass
 

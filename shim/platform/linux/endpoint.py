@@ -16,6 +16,8 @@ DIRECTORY_VARIABLE = "RUNHCS_SOCKET_DIR"
 # sun_path has 108 bytes with its NUL; containerd refuses above 106.
 MAX_PATH = 106
 BACKLOG = 128
+# How long somebody else may hold the lock of the directory; whoever does asks a socket or two for an answer.
+LOCK_TIME = 5.0
 # How long a shim that is being killed may still look alive.
 DYING_TIME = 0.5
 
@@ -121,11 +123,12 @@ def _bind(listener: _socket.socket, path: str) -> None:
 def _replace(listener: _socket.socket, path: str) -> None:
     """Take over the path of a shim that died. Under a lock: two who find the same leftover must not remove each
     other's new socket."""
-    import fcntl
-
-    directory = posix.open(path.rpartition("/")[0], posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    place = path.rpartition("/")[0]
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
+        directory = lock(place)
+    except BlockingIOError:
+        raise EndpointError(f"somebody holds the lock on {place} for too long: see who hangs with fuser") from None
+    try:
         try:
             if posix.lstat(path).st_mode & _TYPE != _SOCKET:
                 raise EndpointError(f"{path} is in the way and is not a socket: remove it")
@@ -137,6 +140,25 @@ def _replace(listener: _socket.socket, path: str) -> None:
         _bind(listener, path)
     finally:
         posix.close(directory)
+
+
+def lock(path: str) -> int:
+    """The lock on who may take sockets in this directory away; it is given back by closing the descriptor. Raises
+    OSError, BlockingIOError if somebody has it for too long: one who is stopped must not stop all the others."""
+    import fcntl
+    import time
+
+    directory = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    deadline = time.monotonic() + LOCK_TIME
+    while True:
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return directory
+        except OSError as error:
+            if not isinstance(error, BlockingIOError) or time.monotonic() > deadline:
+                posix.close(directory)
+                raise
+        time.sleep(0.01)
 
 
 def _make_directory(path: str) -> None:

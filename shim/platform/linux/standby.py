@@ -8,7 +8,6 @@ never finds this standby.
 from __future__ import annotations
 
 import _socket
-import fcntl
 import os
 import posix
 import select
@@ -16,7 +15,7 @@ import sys
 
 from shim.platform._libc_cffi import ffi
 from shim.platform.linux import daemon
-from shim.platform.linux.endpoint import peer_is_own_user
+from shim.platform.linux.endpoint import lock, peer_is_own_user
 from shim.platform.linux.files import remove
 from shim.platform.linux.standby_start import is_wanted
 
@@ -144,10 +143,12 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def open_door(path: str) -> Door | None:
-    """Listen; None if there is a standby already."""
-    directory = posix.open(path.rpartition("/")[0], posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+    """Listen; None if there is a standby already, or no telling whether there is."""
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
+        directory = lock(path.rpartition("/")[0])
+    except OSError:
+        return None
+    try:
         if not is_wanted(path):
             return None
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)

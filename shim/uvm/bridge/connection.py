@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Completion = Callable[[Body | None, "BridgeError | None"], None]
 
 RPC_TIMEOUT = 300.0
+# Whoever ends the bridge fails every call, and the reader finishes the one that it has just taken.
+FINISH_SECONDS = 5.0
 
 
 class BridgeError(Exception):
@@ -92,7 +94,7 @@ class Bridge:
             if may_be_late and self._forget(call_id):
                 raise TimeoutError(f"the guest did not answer {name} within {timeout:.0f} s")
             self.close(BridgeError(f"the guest did not answer {name} within {timeout:.0f} s"))
-            call.done.wait()
+            call.done.wait(FINISH_SECONDS)
         if call.body is None:
             raise call.error or BridgeError("the bridge to the guest is closed")
         if int(call.body.get("Result", 0)) & 0x80000000:
@@ -132,6 +134,8 @@ class Bridge:
             try:
                 self._stream.sendall(protocol.encode(protocol.REQUEST, procedure, call_id, body))
                 return call_id
+            except TimeoutError:
+                lost = BridgeError("the guest does not read what it is sent")
             except OSError as error:
                 lost = BridgeError(f"the connection to the guest was lost: {error}")
         # The call is in the table, so closing fails it like every other: the caller hears of the loss once, from there.
