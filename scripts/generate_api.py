@@ -54,6 +54,17 @@ CLIENT_MODULES = {
 }
 CLIENT_MODULES["cri"] = ["cri/runtime.proto"]
 PACKAGES = {"shim.api": MODULES, "runhcs.containerd_api": CLIENT_MODULES}
+# What a container needs that is created, runs and ends, of modules that have more: a shim with nothing else to do has
+# no other classes in its memory. Those are in `<module>_more`, and come from there when the module is asked for them.
+USUAL = {
+    "shim.api.task": (
+        "StateRequest", "StateResponse", "CreateTaskRequest", "CreateTaskResponse", "StartRequest", "StartResponse",
+        "DeleteRequest", "DeleteResponse", "KillRequest", "WaitRequest", "WaitResponse", "ShutdownRequest",
+    ),
+    "shim.api.events": ("TaskIO", "TaskCreate", "TaskStart", "TaskExit", "TaskDelete"),
+    "shim.api.types": ("Mount", "Status"),
+}  # fmt: skip
+MORE = "_more"
 # A file that says the same as another in a newer package: checked to be so, and served by the same classes.
 SAME = {"containerd/task/v3/task.proto": "containerd/task/v2/task.proto"}
 
@@ -274,6 +285,7 @@ class Module:
 
     def __init__(self, name: str, files: list[FileDescriptorProto], homes: dict[str, tuple[str, str]]) -> None:
         self.name, self.files, self.homes = name, files, homes
+        self.usual = USUAL.get(name.removesuffix(MORE))
         self.used: set[str] = {"Message"}
         self.aliases: list[str] = []
         self.imports: dict[str, set[str]] = {}
@@ -292,19 +304,44 @@ class Module:
             self.imports.setdefault(module, set()).add(name.split(".")[0])
         return name
 
+    def holds(self, name: str) -> bool:
+        return self.usual is None or (name in self.usual) != self.name.endswith(MORE)
+
     def render(self, same_services: dict[str, list[str]]) -> str:
         body = Writer()
         for file in self.files:
-            for enum in file.enum_type:
+            for enum in filter(lambda one: self.holds(one.name), file.enum_type):
                 self.enum(body, 0, enum)
-            for message in file.message_type:
+            for message in filter(lambda one: self.holds(one.name), file.message_type):
                 self.message(body, 0, message, f"{file.package}.{message.name}" if file.package else message.name)
-            self.services(body, file, same_services.get(file.name, []))
+            if self.holds("SERVICES"):
+                self.services(body, file, same_services.get(file.name, []))
+        if self.usual is not None and not self.name.endswith(MORE):
+            self.others(body)
         sources = ", ".join(file.name for file in self.files)
         imports = [f"from {m} import {', '.join(sorted(n))}" for m, n in sorted(self.imports.items())]
         names = ", ".join(sorted(self.used))
         head = [HEADER.format(sources=sources), "from __future__ import annotations", "", *imports]
         return "\n".join([*head, f"from shim.api.wire import {names}", *self.aliases, *body.lines, ""])
+
+    def others(self, out: Writer) -> None:
+        """The way to what is not here."""
+        names = [one.name for file in self.files for one in (*file.enum_type, *file.message_type)]
+        names += ["SERVICES"] if any(file.service for file in self.files) else []
+        out.blank(2)
+        out.line(0, "TYPE_CHECKING = False")
+        out.line(0, "if TYPE_CHECKING:")
+        for name in names:
+            if not self.holds(name):
+                out.line(1, f"from {self.name}{MORE} import {name} as {name}")
+        out.line(0, "else:")
+        out.blank(1)
+        out.line(1, "def __getattr__(name):")
+        out.line(2, 'if name.startswith("__"):  # importing asks every module for its __path__')
+        out.line(3, "raise AttributeError(name)")
+        out.line(2, f"import {self.name}{MORE} as more")
+        out.blank(1)
+        out.line(2, "return getattr(more, name)")
 
     def enum(self, out: Writer, depth: int, enum: EnumDescriptorProto) -> None:
         if depth == 0:
@@ -409,7 +446,9 @@ def generate(out: Path) -> None:
     homes: dict[str, tuple[str, str]] = {}
     for module, names in modules.items():
         for _, full, name in messages_of([files[name] for name in names]):
-            homes[full] = (module, name)
+            is_here = module not in USUAL or name.partition(".")[0] in USUAL[module]
+            homes[full] = (module if is_here else module + MORE, name)
+    modules |= {module + MORE: modules[module] for module in USUAL}
     for module, names in modules.items():
         text = Module(module, [files[name] for name in names], homes).render(aliases)
         path = out / f"{module.replace('.', '/')}.py"

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 from shim.api.sandbox_store import Sandbox
-from shim.api.types import Metric, Mount
+from shim.api.types import Mount
+from shim.api.types_more import Metric
 from shim.api.wellknown import Any, Timestamp
 from shim.api.wire import Message, put_bytes, put_string, read_length, read_string, read_string_entry, read_tag, read_varint, skip, varint
 

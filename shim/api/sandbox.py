@@ -1,7 +1,8 @@
 # Generated from containerd/sandbox/v1/sandbox.proto by scripts/generate_api.py. Do not edit; `make proto` regenerates it.
 from __future__ import annotations
 
-from shim.api.types import Metric, Mount, Platform
+from shim.api.types import Mount
+from shim.api.types_more import Metric, Platform
 from shim.api.wellknown import Any, Timestamp
 from shim.api.wire import Message, put_bytes, put_string, read_length, read_string, read_string_entry, read_tag, read_varint, skip, varint
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEAVY = {
     "threading", "functools", "collections", "json", "re", "typing", "enum", "dataclasses", "logging", "subprocess",
     "asyncio", "socket", "selectors", "contextlib", "inspect", "google.protobuf", "os", "stat", "termios",
-    "_collections_abc",
+    "_collections_abc", "shim.api.task_more", "shim.api.events_more", "shim.api.types_more",
 }  # fmt: skip
 
 
