@@ -76,11 +76,15 @@ class Bundle:
         return spec
 
     def _read_index(self) -> "dict[str, Entry]":
-        length, self._index, self._first = self._index, 0, None
-        try:
-            self._modules = loads(self._read(self._place, length)) | self._modules
-        except OSError:
-            pass
+        """Several threads may import at the same moment, and read it twice: none may think that it has been read when
+        it has not."""
+        length = self._index
+        if length:
+            try:
+                self._modules = loads(self._read(self._place, length)) | self._modules
+            except OSError:
+                pass
+            self._index, self._first = 0, None
         return self._modules
 
     def _read(self, offset: int, length: int) -> bytes:

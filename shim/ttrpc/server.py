@@ -89,7 +89,13 @@ class Server:
                     break
                 sleep(_PAUSE)
                 continue
-            self.attach(stream)
+            try:
+                self.attach(stream)
+            except Exception as error:
+                # A connection that cannot be served is lost. With this thread all that follow would be: they would
+                # wait in the queue of a listener whom nobody asks.
+                self.report(error)
+                stream.close()
         with self._lock:
             self._listeners.remove(listener)
         listener.close()

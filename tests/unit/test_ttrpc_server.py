@@ -7,6 +7,7 @@ import gc
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from shim.ttrpc import server, status
 from shim.ttrpc.client import Client
 from shim.ttrpc.core import DATA, MAX_DATA, REMOTE_OPEN, REQUEST, RESPONSE, Decoder, encode_frame
 from shim.ttrpc.envelope import decode_response
-from shim.ttrpc.server import Call, ServerStream
+from shim.ttrpc.server import Call, Method, Server, ServerStream
 from shim.ttrpc.status import ClosedError, StatusError
 from tests.unit.ttrpc_lab import SERVICE, RpcLab, code_of, eventually, read_frames, request
 
@@ -239,6 +240,36 @@ def test_several_connections_and_callers(rpc: RpcLab, tmp_path: Path) -> None:
     for client in clients:
         with pytest.raises(ClosedError):
             client.call(SERVICE, "Echo", timeout=60)
+
+
+def test_a_connection_that_cannot_be_served_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[BaseException] = []
+    failing = Server({SERVICE: {"Echo": Method.inline(lambda call: call.payload)}}, reported.append)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "s"))
+    listener.listen(16)
+    failures = [MemoryError("the first"), ImportError("the second")]
+    attach = failing.attach
+
+    def fail_first(stream: Any) -> Any:
+        if failures:
+            raise failures.pop(0)
+        return attach(stream)
+
+    monkeypatch.setattr(failing, "attach", fail_first)
+    threading.Thread(target=failing.serve, args=(listener,), daemon=True).start()
+    answers = []
+    for _ in range(3):
+        connected = socket.socket(socket.AF_UNIX)
+        connected.connect(str(tmp_path / "s"))
+        with Client(connected) as client:
+            try:
+                answers.append(client.call(SERVICE, "Echo", b"here", timeout=60))
+            except ClosedError:
+                answers.append(b"closed")
+    assert answers == [b"closed", b"closed", b"here"]
+    assert [str(error) for error in reported] == ["the first", "the second"]
+    assert failing.shutdown(5)
 
 
 def test_shutdown_lets_clients_hang_up_first(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
