@@ -10,7 +10,7 @@ from __future__ import annotations
 from shim.container.layers import PARENTS, SCRATCH_DISK, Root, base_name, join, volume_path
 from shim.hcs_bindings.windows_version import windows_build
 from shim.lean_json import loads
-from shim.oci.errors import FAILED_PRECONDITION, UNIMPLEMENTED, InvalidSpec
+from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
 from shim.platform import host
 
 TYPE_CHECKING = False
@@ -103,10 +103,10 @@ def _check_build(kind: str) -> None:
         able = build >= SERVER_2025 or (build == SERVER_2022 and host.revision() >= FIRST_REVISION)
         needed = f"build {SERVER_2022}.{FIRST_REVISION} or {SERVER_2025}"
     if not able:
+        step = "mount block CIM layers" if kind == BLOCK_CIM else "mount forked layer cim"
         raise InvalidSpec(
-            f"a rootfs of type {kind!r} needs Windows {needed} or later, and this host is {build}: use the windows "
-            "snapshotter",
-            UNIMPLEMENTED,
+            f"failed to mount container storage: {step}: a rootfs of type {kind!r} needs Windows {needed} or later, "
+            f"and this host is {build}: use the windows snapshotter"
         )
 
 

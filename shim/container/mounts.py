@@ -80,16 +80,18 @@ def ends(mount: Section) -> tuple[str, str]:
     return source, destination
 
 
-def directory(mount: Section, source: str, destination: str) -> Document:
+def directory(mount: Section, source: str, destination: str, failed: str = "") -> Document:
+    """`failed` stands before what is wrong."""
     if not host.is_absolute(source):
-        raise InvalidSpec(f"{mount.path}.source is {source!r}: give an absolute path of the host")
+        raise InvalidSpec(f"{failed}{mount.path}.source is {source!r}: give an absolute path of the host")
     try:
         path = host.final_path(source)
     except OSError as error:
         reason = host.reason(error)
         shown = source.replace("\\", "\\\\")  # as Go quotes it
         raise InvalidSpec(
-            f'failed to resolve path for mount source "{shown}": {reason}; create it or correct {mount.path}.source'
+            f'{failed}failed to resolve path for mount source "{shown}": {reason}; create it or correct '
+            f"{mount.path}.source"
         ) from None
     entry: Document = {"HostPath": path, "ContainerPath": destination}
     if any(option.lower() == "ro" for option in mount.texts("options")):

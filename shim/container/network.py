@@ -33,7 +33,7 @@ def namespace(spec: Spec, ledger: Ledger) -> str:
     hcn.create_namespace(id=made)
     for endpoint in network.texts("endpointList"):
         ledger.enter("endpoint", namespace=made, id=endpoint)
-        with_reason(partial(hcn.add_namespace_endpoint, made, endpoint), f"endpoint {endpoint}")
+        with_reason(partial(hcn.add_namespace_endpoint, made, endpoint), f'Endpoint ID "{endpoint}"')
     return made
 
 
@@ -47,8 +47,8 @@ def with_reason(call: Callable[[], Answer], what: str) -> Answer:
         if not errors.is_network_object_missing(error):
             raise
         raise InvalidSpec(
-            f"failure while creating namespace for container: network {what} does not exist: whoever set up the "
-            "network (CNI) did not make it or has removed it; make the pod anew"
+            f"failure while creating namespace for container: {what} not found: whoever set up the network (CNI) did "
+            "not make it or has removed it; make the pod anew"
         ) from error
 
 

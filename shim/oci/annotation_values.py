@@ -98,7 +98,9 @@ class Annotations:
             return ""
         parts = [len(part) for part in value.split("-")]
         if parts != [8, 4, 4, 4, 12] or any(char not in "-0123456789abcdefABCDEF" for char in value):
-            raise InvalidSpec(f"annotation {key} is {value!r}: give a GUID of 36 characters without braces")
+            raise InvalidSpec(
+                f'failed to parse annotation "{key}" with value "{value}" as GUID: give 36 characters without braces'
+            )
         return value.lower()
 
     def json(self, key: str) -> object:

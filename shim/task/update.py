@@ -167,7 +167,10 @@ def _mount(mount: dict[str, Any], in_vm: bool) -> Document:
             f"invalid mount type {kind}. Currently only host volumes/directories can be mounted to running containers, "
             f"and not {source!r}"
         )
-    if not in_vm:  # a share takes a path as it is, HCS itself one without links
+    if in_vm:  # a share takes a path as it is, HCS itself one without links
+        if not host.exists(source):
+            raise wrong(f"failed to add mount as vSMB share to UVM: {source} does not exist; create it")
+    else:
         try:
             source = host.final_path(source)
         except OSError as error:

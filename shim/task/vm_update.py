@@ -29,8 +29,10 @@ _MAX_WEIGHT = 10_000
 
 def modify_requests(kind: str, resources: dict[str, Any], annotations: Mapping[str, str]) -> list[Document]:
     """What to send to HCS for resources of this type (`WindowsResources`, `LinuxResources`)."""
+    if kind == "ContainerMount":
+        raise wrong("invalid resource: a mount cannot be given to a VM; name memory and cpu")
     if kind not in ("WindowsResources", "LinuxResources"):
-        raise wrong(f"invalid resource: type {kind!r} cannot be given to a VM; name memory and cpu")
+        raise wrong(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
     if (resources.get("cpu") or {}).get("affinity"):
         raise unimplemented("a utility VM has no processor affinity; use a CPU group (annotation) instead")
     requests = []

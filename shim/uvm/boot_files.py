@@ -55,6 +55,7 @@ def find(parents: Sequence[str], scratch: str) -> BootFiles:
                     raise InvalidSpec(f"{path} is missing: the image's {UTILITY_VM} is damaged, so pull it again")
             return BootFiles(files, template, join(join(scratch, "vm"), "sandbox.vhdx"))
     raise InvalidSpec(
-        f"failed to locate utility VM folder from layer folders: none of the image's layers has a {UTILITY_VM} to "
-        "boot a VM from; use an image that supports hypervisor isolation, or a runtime with process isolation"
+        "failed to locate utility VM folder from layer folders: utility VM folder could not be found in layers: none "
+        f"of them has a {UTILITY_VM} to boot a VM from; use an image that supports hypervisor isolation, or a runtime "
+        "with process isolation"
     )

@@ -121,9 +121,7 @@ class BridgeGuest:
     # Processes.
 
     def execute(self, id: str, parameters: Document, streams: dict[str, str]) -> int:
-        settings: Document = {"ProcessParameters": _text(parameters)}
-        if streams:
-            settings["StdioRelaySettings"] = streams
+        settings: Document = {"ProcessParameters": _text(parameters), "StdioRelaySettings": streams}
         answer = self._call(protocol.EXECUTE_PROCESS, id, {"Settings": settings})
         return int(answer.get("ProcessId") or 0)
 
@@ -182,7 +180,7 @@ class BridgeGuest:
         self, procedure: int, id: str, body: Document, timeout: float | None = None, *, may_be_late: bool = False
     ) -> Document:
         """One call; without a `timeout` of its own it may take as long as the bridge bears."""
-        operation = f"guest {protocol.NAMES[procedure]} {id}".rstrip()
+        operation = f"guest RPC failure: {protocol.NAMES[procedure]} {id}".rstrip()
         patience = RPC_TIMEOUT if timeout is None else timeout
         try:
             with span(GUEST + protocol.NAMES[procedure]):

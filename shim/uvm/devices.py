@@ -50,8 +50,8 @@ def wanted(spec: Spec) -> list[Device]:
         found.append(parse(name))
     if found and not os.path.isfile(tool()):
         raise InvalidSpec(
-            f"windows.devices are found in a utility VM by {TOOL}, which is not at {tool()!r}: put Microsoft's beside "
-            "the shim, or use process isolation"
+            f"failed to add VSMB share to utility VM for path {tool()}: it is not there, and windows.devices are found "
+            "in a utility VM by it: put Microsoft's beside the shim, or use process isolation"
         )
     return found
 

@@ -25,7 +25,10 @@ def wanted(spec: Spec) -> list[str]:
     paths = spec.annotations.texts(names.KERNEL_DRIVERS)
     for path in paths:
         if not os.path.exists(path):
-            raise InvalidSpec(f"annotation {names.KERNEL_DRIVERS} names {path!r}, which does not exist")
+            raise InvalidSpec(
+                f"failed to find path to drivers at {path}: it does not exist; correct annotation "
+                f"{names.KERNEL_DRIVERS}"
+            )
     return paths
 
 
@@ -38,7 +41,8 @@ def install(vm: Vm, path: str, warn: Callable[[str], object]) -> Callable[[], No
         if code == NOTHING_TO_DO:
             warn(f"there was nothing to install from {path}")
         elif code:
-            raise HcsError(UNEXPECTED, f"install drivers of {path} in {vm.id}", detail=f"pnputil ended with {code}")
+            what = f"failed to install driver {held.guest_path} in uvm with exit code {code}"
+            raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}", detail=f"pnputil ended with {code}")
     except BaseException:
         held.release()
         raise

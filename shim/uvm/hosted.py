@@ -14,7 +14,7 @@ from shim.container import compatibility, credentials, document, layers, network
 from shim.container.ledger import Ledger
 from shim.container.mounts import Mapped
 from shim.hcs_bindings import errors
-from shim.hcs_bindings.errors import HcsError
+from shim.hcs_bindings.errors import During, HcsError
 from shim.spans import span
 from shim.uvm import boot_files, devices, drivers, host_process
 from shim.uvm.guest_system import GuestSystem
@@ -127,7 +127,7 @@ class HostedContainer:
             self._releases.append(drivers.install(self.vm, path, self._log.warning))
         with span("network"):
             self._join_network()
-        with span("layers"):
+        with span("layers"), During("failed to mount container storage"):
             root = self._mount_layers(plan.layers)
         mapped = plan.mounts.acquire(self.vm, self._releases)
         if mapped.directories:
@@ -144,7 +144,8 @@ class HostedContainer:
         whole = document.complete(draft, root, self._namespace, guard)
         host_process.mark(self.spec, whole["Container"])
         guest = self.vm.guest
-        guest.create_container(self.id, {name: whole[name] for name in ("SchemaVersion", "Container")})
+        with During(f"failed to create container {self.id}"):
+            guest.create_container(self.id, {name: whole[name] for name in ("SchemaVersion", "Container")})
         self._layer_releases.insert(0, self._delete_state)  # the very last
         guest.on_container_exit(self.id, self._ended)
         try:
@@ -169,10 +170,12 @@ class HostedContainer:
         disk = wanted.make_scratch()
         shared = []
         for layer_id, path in parents:
-            held = self.vm.shares.add(path, read_only=True, backup=True)
+            with During("failed to add VSMB layer"):
+                held = self.vm.shares.add(path, read_only=True, backup=True)
             self._layer_releases.insert(0, held.release)  # the topmost goes first, as it came
             shared.append((layer_id, held.guest_path))
-        attached = self.vm.disks.attach(disk)
+        with During("failed to add SCSI scratch VHD"):
+            attached = self.vm.disks.attach(disk)
         self._layer_releases.append(attached.release)
         combined: Document = {
             "ContainerRootPath": attached.guest_path,

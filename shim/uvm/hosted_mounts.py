@@ -18,11 +18,11 @@ import os
 
 from shim.container.mounts import PIPE, Mapped, directory, ends, is_drive
 from shim.container.process_document import is_absolute_in_container, quote
-from shim.hcs_bindings.errors import UNEXPECTED, HcsError
+from shim.hcs_bindings.errors import UNEXPECTED, During, HcsError
 from shim.oci.errors import InvalidSpec
 from shim.uvm import disks
 from shim.uvm.shares import GUEST_ROOT
-from shim.uvm.vm_process import run_in_vm
+from shim.uvm.vm_process import output_in_vm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     Release = Callable[[], None]
 
 SANDBOX = "sandbox://"
+# What stands before the reason, as Microsoft's shim says it.
+SHARE_FAILED = "failed to add VSMB share to utility VM for mount"
+DISK_FAILED = "adding SCSI mount"
 IN_VM = "uvm://"
 SANDBOX_DIRECTORY = "C:\\SandboxMounts\\"
 
@@ -80,7 +83,8 @@ class Plan:
         if not kind and source.lower().startswith((PIPE, IN_VM + PIPE)):
             if not to_pipe:
                 raise InvalidSpec(
-                    f"{mount.path} shows the pipe {source} at {destination}: name a pipe there too, {PIPE}…"
+                    f"{SHARE_FAILED} {mount.path}: it shows the pipe {source} at {destination}: name a pipe there too, "
+                    f"{PIPE}…"
                 )
             return self._pipe(source, destination)
         if to_pipe:
@@ -93,11 +97,11 @@ class Plan:
             return _sandbox_directory(mount, source, destination)
         if source.lower().startswith((IN_VM, *_NOT_FOR_WINDOWS)):
             raise InvalidSpec(
-                f"{mount.path}.source is {source!r}: of a Windows VM only pipes ({IN_VM}{PIPE}…) and {SANDBOX} "
-                "can be mounted"
+                f"unsupported UVM mount source {source}: of a Windows VM only pipes ({IN_VM}{PIPE}…) and {SANDBOX} "
+                f"can be mounted; correct {mount.path}.source"
             )
         # Checked as any mount; but shares take paths with a drive, not by volume, and find where links lead themselves.
-        entry = directory(mount, source, destination)
+        entry = directory(mount, source, destination, f"{SHARE_FAILED} {mount.path}: ")
         return _share({**entry, "HostPath": os.path.normpath(source)})
 
     def _pipe(self, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
@@ -117,7 +121,8 @@ class Plan:
 
 def _share(entry: Document) -> Callable[[Vm, Mapped, list[Release]], None]:
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
-        held = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
+        with During(f"{SHARE_FAILED} {entry['ContainerPath']}"):
+            held = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
         releases.append(held.release)
         mapped.directories.append({**entry, "HostPath": held.guest_path})
 
@@ -134,9 +139,10 @@ def _sandbox_directory(mount: Section, source: str, destination: str) -> Callabl
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
         # It may be there already, which mkdir calls a failure and dir does not.
         quoted = quote(path)
-        code = run_in_vm(vm, f"cmd /c mkdir {quoted} & dir {quoted}")
+        code, said = output_in_vm(vm, f"cmd /c mkdir {quoted} & dir {quoted}", complaints=True)
         if code:
-            raise HcsError(UNEXPECTED, f"mkdir {path} in {vm.id}", detail=f"it ended with {code}")
+            what = f'failed to create sandbox mount directory in utility VM with exit code {code} "{said.strip()}"'
+            raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}")
         mapped.directories.append(entry)
 
     return acquire
@@ -158,13 +164,17 @@ def _disk(mount: Section, kind: str, source: str, destination: str) -> Callable[
     if kind == "extensible-virtual-disk":
         scheme, (provider, _, source) = source[: len(EXTENSIBLE)], source[len(EXTENSIBLE) :].partition("/")
         if scheme.lower() != EXTENSIBLE or not provider or not source:
-            raise InvalidSpec(f"{mount.path}.source is no extensible disk: give {EXTENSIBLE}<type>/<path>")
+            raise InvalidSpec(
+                f"{DISK_FAILED} {mount.path}: invalid extensible vhd path: {source or scheme}: give "
+                f"{EXTENSIBLE}<type>/<path>"
+            )
     elif not source:
         raise InvalidSpec(f"{mount.path}.source names no disk: give its path, such as C:\\disks\\data.vhdx")
     read_only = any(option.lower() == "ro" for option in mount.texts("options"))
 
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
-        attached = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
+        with During(f"{DISK_FAILED} {mount.path}"):
+            attached = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
         releases.append(attached.release)
         mapped.disks.append(_entry(mount, attached.guest_path, destination))
 

@@ -39,6 +39,12 @@ def check(spec: Spec) -> None:
 
 def windows_layers(spec: Spec, rootfs: Sequence[Mount], bundle: str) -> layers.WindowsLayers:
     """The layers that the VM's shares and disk are made of."""
+    for mount in rootfs:
+        if mount.type in ("CimFS", "BlockCIM"):
+            raise InvalidSpec(
+                f"unsupported layer format for UVM boot: {mount.type}: give a rootfs mount of type "
+                f"{layers.WINDOWS_LAYER!r}, or use process isolation"
+            )
     plan = layers.plan(spec, rootfs, bundle)
     if not isinstance(plan, layers.WindowsLayers):
         raise InvalidSpec(

@@ -47,9 +47,9 @@ class VmNetwork:
         with self._lock:
             if namespace in self._namespaces:
                 raise InvalidSpec(f"network namespace already added: {namespace} is in the VM")
-            ids = with_reason(lambda: hcn.namespace_endpoints(namespace), f"namespace {namespace}")
+            ids = with_reason(lambda: hcn.namespace_endpoints(namespace), f'Namespace ID "{namespace}"')
             endpoints = [hcn.endpoint(endpoint) for endpoint in ids]
-            properties = hcn.namespace(namespace)
+            properties = _without_empty(hcn.namespace(namespace))
             adapters = self._namespaces[namespace] = {}
             try:
                 if self._guest.can(ANNOUNCED):
@@ -87,10 +87,15 @@ class VmNetwork:
                 self._guest.modify_vm("Network", "Remove", {"AdapterId": adapter, "RequestType": "Remove"})
                 self._modify({"ResourcePath": PATH + adapter, "RequestType": "Remove", "Settings": settings})
             if self._guest.can(ANNOUNCED):
-                self._guest.modify_vm("NetworkNamespace", "Remove", hcn.namespace(namespace))
+                self._guest.modify_vm("NetworkNamespace", "Remove", _without_empty(hcn.namespace(namespace)))
         except HcsError as error:
             if not self._guest.is_gone:
                 self._warn(f"network namespace {namespace} could not be taken out of the VM: {error}")
+
+
+def _without_empty(namespace: Document) -> Document:
+    """A namespace that has no endpoints yet has no list of them."""
+    return {name: value for name, value in namespace.items() if value not in ([], {}, "")}
 
 
 def known_to_guests(endpoint: Document) -> Document:

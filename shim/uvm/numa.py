@@ -37,7 +37,10 @@ def read(annotations: Annotations, processors: int, memory_mb: int, overcommit: 
     if not per_node and not (nodes or counts or memory):
         return None
     if build < BUILD:
-        raise InvalidSpec(f"virtual NUMA nodes need Windows build {BUILD} or later, and this host is {build}")
+        raise InvalidSpec(
+            f"error in preparing config doc: vNUMA topology is not supported on {build} version of Windows: it needs "
+            f"build {BUILD} or later"
+        )
     if overcommit:
         raise InvalidSpec(
             f"vNUMA supports only Physical memory backing type: set {names.ALLOW_OVERCOMMIT} to false, or "

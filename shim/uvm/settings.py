@@ -51,12 +51,17 @@ class VmSettings:
         )
         self.processor_limit = annotations.number(names.PROCESSOR_LIMIT) or cpu.number("maximum")
         self.processor_weight = annotations.number(names.PROCESSOR_WEIGHT) or cpu.number("shares")
-        self.cpu_group = _cpu_group(annotations, build)
+        self.cpu_group = annotations.guid(names.CPU_GROUP)
         self.resource_partition = annotations.guid(names.RESOURCE_PARTITION)
         if self.cpu_group and self.resource_partition:
             raise InvalidSpec(
                 "UVM options incorrect: resource partition ID and CPU group ID cannot be set at the same time: keep "
                 f"one of {names.CPU_GROUP} and {names.RESOURCE_PARTITION}"
+            )
+        if self.cpu_group and build < CPU_GROUP_BUILD:
+            raise InvalidSpec(
+                f"error in preparing config doc: cpu group assignment on create requires a build of {CPU_GROUP_BUILD} "
+                f"or higher: this host is {build}; remove {names.CPU_GROUP}"
             )
         self.numa = numa.read(annotations, self.processors, self.memory_mb, self.allow_overcommit, build)
         storage = resources.section("storage")
@@ -109,15 +114,6 @@ def _processors(wanted: int, available: int, warn: Warn) -> int:
     if wanted > available:
         warn(f"{wanted} virtual processors are asked for and the machine has {available}: the VM gets those")
     return min(wanted, available)
-
-
-def _cpu_group(annotations: Annotations, build: int) -> str:
-    group = annotations.guid(names.CPU_GROUP)
-    if group and build < CPU_GROUP_BUILD:
-        raise InvalidSpec(
-            f"annotation {names.CPU_GROUP} needs Windows build {CPU_GROUP_BUILD} or later, and this host is {build}"
-        )
-    return group
 
 
 def _hvsocket_services(annotations: Annotations, warn: Warn) -> dict[str, Document]:

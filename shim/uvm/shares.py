@@ -60,8 +60,8 @@ class Shares:
         """Share a directory, or a single file."""
         if self._only_read_only and not read_only:
             raise InvalidSpec(
-                f"adding writable shares is denied: operation denied: annotation {names.SHARES_READ_ONLY} forbids "
-                f"{path}; mount it with option ro"
+                f"failed to add VSMB share to utility VM for mount {path}: adding writable shares is denied: operation "
+                f"denied: annotation {names.SHARES_READ_ONLY} forbids it; mount it with option ro"
             )
         if os.path.isdir(path):
             return self._add_directory(path, read_only, backup)

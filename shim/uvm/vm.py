@@ -54,6 +54,8 @@ TERMINATE_SECONDS = 30.0
 MODIFY_SECONDS = 60.0
 # How long a guest may read nothing of what it is sent, once that is more than the connection holds.
 SEND_SECONDS = 60.0
+# Before it HCS cannot open a directory to all VMs.
+FIRST_BUILD_WITH_VM_GROUP = 19041
 LOGS_FORWARDED = "LogForwardingSupported"
 
 
@@ -104,14 +106,17 @@ class Vm:
         """Make a VM as the spec wants it and wait until its guest is ready. On failure nothing of it is left but,
         perhaps, its entry in the ledger, from which the caller frees."""
         settings = VmSettings(spec, processors(), windows_build(), log.warning)
-        _check_dump_directory(settings.dump_directory)
+        _open_dump_directory(settings.dump_directory, id)
         deadline = time.monotonic() + boot_seconds()
         boot_files.prepare()
-        storage.grant_vm_access(id, boot_files.scratch)
+        with errors.During("error in preparing config doc: failed to grant vm access to scratch"):
+            storage.grant_vm_access(id, boot_files.scratch)
         entry = ledger.enter("vm", id=id)
-        system = create_system(id, document.build(id, settings, boot_files), ledger, entry)
+        with errors.During("error while creating the compute system"):
+            system = create_system(id, document.build(id, settings, boot_files), ledger, entry)
         try:
-            runtime_id = str(system.properties().get("RuntimeId") or "").lower()
+            with errors.During("error while creating the compute system"):
+                runtime_id = str(system.properties().get("RuntimeId") or "").lower()
             vm = cls(id, runtime_id, settings, system, entry, ledger, log)
         except BaseException:
             system.close()
@@ -253,7 +258,11 @@ class Vm:
 
 def processors() -> int:
     """How many HCS can give to a VM; the system this runs in may see fewer."""
-    answer = service.properties("ProcessorTopology")[0]
+    with errors.During(
+        "error in preparing config doc: failed to get host processor information: failed to retrieve processor and "
+        "processor topology information"
+    ):
+        answer = service.properties("ProcessorTopology")[0]
     count = answer.get("LogicalProcessorCount") if isinstance(answer, dict) else None
     return count if isinstance(count, int) and count > 0 else host.processors()
 
@@ -267,10 +276,16 @@ def _left(deadline: float) -> float:
     return max(0.1, deadline - time.monotonic())
 
 
-def _check_dump_directory(path: str) -> None:
-    """Every VM may write there: dumps of a VM that crashed are written when it is about to be gone."""
+def _open_dump_directory(path: str, id: str) -> None:
+    """Every VM may write there: dumps of a VM that crashed are written when it is about to be gone. Before there was a
+    call for that, only this one may."""
     if not path:
         return
     if not os.path.isdir(path):
-        raise InvalidSpec(f"failed to stat dump directory {path}: it is no directory; make it")
-    storage.grant_vm_group_access(path)
+        raise InvalidSpec(
+            f"error in preparing config doc: failed to stat dump directory {path}: it is no directory; make it"
+        )
+    if windows_build() < FIRST_BUILD_WITH_VM_GROUP:
+        storage.grant_vm_access(id, path)
+    else:
+        storage.grant_vm_group_access(path)

@@ -121,16 +121,17 @@ class VmProcess(EndsOnce):
                 close_handle(handle)
 
 
-def output_in_vm(vm: Vm, command_line: str, limit: int = 1 << 16) -> tuple[int, str]:
-    """Run a tool in the VM itself and wait for it; its exit code and what it said, up to `limit` bytes."""
+def output_in_vm(vm: Vm, command_line: str, limit: int = 1 << 16, *, complaints: bool = False) -> tuple[int, str]:
+    """Run a tool in the VM itself and wait for it; its exit code and what it said, up to `limit` bytes. With
+    `complaints` that is what it said on its error stream."""
     from _socket import socket
 
-    parameters = {
-        "CommandLine": command_line, "User": SYSTEM_USER, "WorkingDirectory": "C:\\", "CreateStdOutPipe": True,
-    }  # fmt: skip
+    pipe = "CreateStdErrPipe" if complaints else "CreateStdOutPipe"
+    parameters = {"CommandLine": command_line, "User": SYSTEM_USER, "WorkingDirectory": "C:\\", pipe: True}
     process = VmProcess(vm, THE_VM, parameters)
-    assert process.stdout is not None
-    stream, process.stdout = socket(fileno=process.stdout), None
+    handle = process.stderr if complaints else process.stdout
+    assert handle is not None
+    stream, process.stdout, process.stderr = socket(fileno=handle), None, None
     said = b""
     try:
         stream.settimeout(TOOL_SECONDS)

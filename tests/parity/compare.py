@@ -48,9 +48,11 @@ def _meaning(text: str) -> str:
     """What ours has to begin with: without Windows' words for its codes, which are Wine's, and without the class's."""
     text = text.partition("\n")[0].partition("winapi error")[0].replace("\\\\", "\\")
     text = _OF_WINE.sub("", text)
+    text = re.sub("(?<=guest RPC failure: ).*", "", text)  # which are the guest's own words
     for kind in ("not found", "failed precondition", "already exists", "invalid argument", "not implemented"):
         text = text.removesuffix(kind).removesuffix(": ")
-    for inner in (": CreateFile ", ": {", ": &{"):  # what Go prints of a structure is nobody's business
+    # What Go prints of a structure is nobody's business.
+    for inner in (": CreateFile ", ": GetFileAttributesEx ", ": {", ": &{", "{Destination", "*layers."):
         text = text.partition(inner)[0]
     return text
 

@@ -28,14 +28,14 @@ def of(case: Case, given: list[dict[str, Any]], journal: list[dict[str, Any]], w
 
 def outline(case: Case) -> list[str]:
     """What a recording has: operations with their codes, calls by their names."""
-    lines = [f"case {case.name}"]
+    lines = []
     for result in case.run["results"]:
         one = answers.recorded(result)
         lines.append(f"answer {one['op']} {one.get('code') or one.get('error') or 'OK'}")
     hcs, guest = calls.recorded(case.calls)
     lines += [f"hcs {call.key}" for call in hcs] + [f"guest {call.key}" for call in guest]
     lines.append(f"hcs calls {len(hcs)}")
-    return [_settle(case, line) for line in lines]
+    return [f"case {case.name}", *(_settle(case, line) for line in lines)]
 
 
 def _settle(case: Case, line: str) -> str:

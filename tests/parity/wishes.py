@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 CONTAINER = "io.microsoft.container."
@@ -10,10 +11,35 @@ ONCE = ["start", "connect", "create", "run", "wait", "delete", "shutdown", "even
 FOREVER = {"args": ["cmd", "/c", "ping -n 600 127.0.0.1 >nul"]}
 HYPERVISOR = {"sandboxIsolation": "HYPERVISOR", "sandboxPlatform": "windows/amd64"}
 EXEC = {"args": ["cmd", "/c", "exit 5"], "cwd": "C:\\", "env": ["A=b", "C="], "user": {"username": "ContainerUser"}}
+SLEEP = {"args": ["C:\\tool.exe", "sleep", "600"]}
+EXEC_SLEEP = {**EXEC, **SLEEP}
+NAMESPACE = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
+LIMITS = {"resources": {"cpu": {"maximum": 3000}, "memory": {"limit": 268435456}}}
+RUN = ("start", "connect", "create", "run")
+ALL = (*RUN, "wait", "state", "delete", "shutdown", "io", "events")
+BUSY = (*RUN, "exec:e1", "run:e1", "wait:e1", "delete:e1", "update", "stats", "pids")
 REGISTRY = (
     '[{"Key":{"Hive":"System","Name":"CurrentControlSet\\\\Services\\\\x"},"Name":"a","Type":"DWord","DWordValue":3},'
     '{"Key":{"Hive":"Sam","Name":"y"},"Name":"b","Type":"DWord","DWordValue":3}]'
 )
+
+VOLUME = "\\\\?\\Volume{11111111-2222-3333-4444-555555555555}"
+
+
+def _value(hive: str, key: str, type: str = "DWord", **value: Any) -> dict[str, Any]:
+    return {"Key": {"Hive": hive, "Name": key}, "Name": "v", "Type": type, **value}
+
+
+REGISTRY_VALUES = [
+    _value("Software", "Contoso\\X", "String", StringValue="s"),
+    _value("System", "currentcontrolset\\policies\\b", "QWord", QWordValue=9),
+    _value("System", "Software\\c", "Binary", BinaryValue="AQI="),
+    _value("System", "ControlSet001\\Control", DWordValue=1),
+    _value("Software", "two", DWordValue=1, StringValue="x"),
+    _value("Software", "type", "Foo", DWordValue=1),
+    _value("Software", "zero", DWordValue=0),
+    _value("Software", "custom", "CustomType", CustomType=5, BinaryValue="AQ=="),
+]
 
 
 def spec(
@@ -51,6 +77,40 @@ def mounts(*entries: tuple[str, str, str]) -> list[dict[str, Any]]:
         {"source": source, "destination": target, **({"options": [option]} if option else {})}
         for source, target, option in entries
     ]
+
+
+def failing(fault: str, *steps: str, **members: Any) -> dict[str, Any]:
+    """`fault` is `CALL=CODE`: the first such call fails."""
+    made = lasting(*steps) if steps else once(**members)
+    return {**made, "fail": fault}
+
+
+def member(pod: str, role: str, steps: tuple[str, ...], id: str = "", **members: Any) -> dict[str, Any]:
+    """One task of a pod, whose network is that of the recordings that there are."""
+    options = members.pop("options", None)
+    given = {name: members.pop(name) for name in ("execs", "updates") if name in members}
+    section = {"network": {"networkNamespace": NAMESPACE}, **members.pop("windows", {})}
+    if options:
+        section["hyperv"] = {}
+    annotations = {"io.kubernetes.cri.container-type": role, "io.kubernetes.cri.sandbox-id": pod}
+    made = spec(members.pop("process", None), section, annotations=annotations, **members)
+    parents = 'parentLayerPaths=["C:\\\\layers\\\\2","C:\\\\layers\\\\1"]'
+    root = {"type": "windows-layer", "source": f"C:\\snapshots\\{id or pod}", "options": ["rw", parents]}
+    return {"id": id or pod, "spec": made, "rootfs": [root], "steps": list(steps), "options": options, **given}
+
+
+def pod(name: str, boot: tuple[str, ...], *containers: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """The sandbox, its containers one after the other, and the sandbox's end."""
+    sandbox = {"process": SLEEP, **members}
+    end = ("attach", "connect", "kill:,9", "wait", "delete", "shutdown", "events")
+    tasks = {f"-{number}": one for number, one in enumerate(containers, 1)}
+    return {
+        "pod": {
+            "-0": member(name, "sandbox", boot, **sandbox),
+            **tasks,
+            "-9": member(name, "sandbox", end, **sandbox),
+        }
+    }
 
 
 WISHES: dict[str, dict[str, Any]] = {
@@ -157,5 +217,127 @@ WISHES: dict[str, dict[str, Any]] = {
         "update:1",
         options=HYPERVISOR,
         updates=[{"resources": {"memory": {"limit": 1499 << 20}}}, {"resources": {"cpu": {"maximum": 5000}}}],
+    ),
+    "registry": once(annotations={f"{CONTAINER}wcow.test-registry-annotation": json.dumps(REGISTRY_VALUES)}),
+    "ready-root": {
+        **once(root={"path": VOLUME}, windows={"layerFolders": ["C:\\layers\\1", "C:\\snapshots\\x"]}),
+        "rootfs": [],
+    },
+    "endpoints": once(windows={"network": {"DNSSearchList": ["x"]}}),
+    "created": {
+        "spec": spec(SLEEP),
+        "steps": [
+            "start",
+            "connect",
+            "create",
+            "pids",
+            "stats",
+            "update",
+            "resize",
+            "closeio",
+            "pause",
+            "resume",
+            "checkpoint",
+            "kill:,15",
+            "state",
+            "wait",
+            "run",
+            "kill:,15",
+            "delete",
+            "shutdown",
+            "events",
+        ],
+    },
+    "exec-stdin": lasting(
+        "exec:e1",
+        "run:e1",
+        "stdin:e1",
+        "sleep:200",
+        "closeio:e1",
+        "wait:e1",
+        "io:e1",
+        "delete:e1",
+        "closeio",
+        execs={"e1": {**EXEC, "args": ["C:\\tool.exe", "cat"]}},
+    ),
+    "kill-exec": lasting(
+        "exec:e1",
+        "run:e1",
+        "kill:e1,77",
+        "kill:e1,1",
+        "wait:e1",
+        "state:e1",
+        "delete:e1",
+        "exec:e2",
+        "kill:e2,15",
+        "state:e2",
+        "run:e2",
+        "delete:e2",
+        execs={"e1": EXEC_SLEEP, "e2": EXEC},
+    ),
+    "fail-activate": failing("ActivateLayer=0x80070015"),
+    "fail-mount-path": failing("GetLayerMountPath=0x80070005"),
+    "fail-process": failing("HcsCreateProcess=0x80070005"),
+    "fail-credentials": failing("HcsModifyServiceSettings=0x80070005", windows={"credentialSpec": "{}"}),
+    "fail-terminate": failing("HcsTerminateProcess=0x80070005", "kill:,9", "state"),
+    "hv-network": in_vm(windows={"network": {}}),
+    "hv-dump-directory": in_vm(annotations={f"{VM}dump-directory-path": "C:\\hostdir"}),
+    "hv-shares": in_vm(
+        annotations={f"{VM}wcow.virtualSMB.nodirectmap": "true"},
+        mounts=mounts(
+            ("C:\\hostdir", "C:\\a", "ro"),
+            ("C:\\hostdir", "C:\\b", "ro"),
+            ("C:\\hostdir", "C:\\c", ""),
+            ("C:\\hostdir\\file.txt", "C:\\f", ""),
+            ("C:\\hostdir\\file.txt", "C:\\g", "ro"),
+            ("sandbox:///a/b", "C:\\s", ""),
+        ),
+    ),
+    "hv-disk": in_vm(
+        mounts=[
+            {"type": "virtual-disk", "source": "C:\\hostdir\\disk.vhdx", "destination": "C:\\disk"},
+            {"source": "C:\\hostdir", "destination": "C:\\h"},
+        ]
+    ),
+    "hv-limits": in_vm(
+        annotations={
+            f"{VM}computetopology.processor.limit": "50000",
+            f"{VM}computetopology.processor.weight": "300",
+            f"{VM}computetopology.processor.count": "99",
+            f"{VM}storageqos.iopsmaximum": "5",
+        },
+        windows={"resources": {"cpu": {"shares": 400}}},
+    ),
+    "pod": pod(
+        "own-pod",
+        ("start", "connect", "create", "state", "run", "exec:e1", "run:e1", "wait:e1", "delete:e1", "events"),
+        member(
+            "own-pod", "container", ALL, "own-pod-c1", windows=LIMITS, mounts=mounts(("C:\\hostdir", "C:\\d", "ro"))
+        ),
+        member("own-pod", "container", (*BUSY, "kill:,15", "wait", "delete", "events"), "own-pod-c2", process=SLEEP),
+        execs={"e1": EXEC},
+    ),
+    "hv-pod": pod(
+        "own-hv-pod",
+        (*RUN, "run", "exec:e1", "resize", "pids", "state:x", "kill:x,9", "delete", "events"),
+        member(
+            "own-hv-pod",
+            "container",
+            ALL,
+            "own-hv-pod-c1",
+            windows=LIMITS,
+            hostname="w",
+            options=HYPERVISOR,
+            mounts=mounts(("C:\\hostdir", "C:\\d", "ro")),
+        ),
+        member(
+            "own-hv-pod",
+            "container",
+            (*BUSY, "kill:,9", "wait", "delete", "events"),
+            "own-hv-pod-c2",
+            process=SLEEP,
+            options=HYPERVISOR,
+        ),
+        options=HYPERVISOR,
     ),
 }

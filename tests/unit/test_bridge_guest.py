@@ -175,7 +175,8 @@ def test_failures_are_those_of_hcs(script: Script) -> None:
     record = {"Result": -1, "Message": "no such container", "ModuleName": "gcs"}
     script.answers["Start"] = {"Result": -1070137074, "ErrorMessage": "x", "ErrorRecords": [record]}  # 0xC037010E
     error = refused(lambda: script.guest.start_container("c1"))
-    assert errors.is_not_exist(error) and "no such container" in str(error) and "guest Start c1" in str(error)
+    assert errors.is_not_exist(error)
+    assert str(error).startswith("guest RPC failure: Start c1: ") and "no such container" in str(error)
     script.answers["GetProperties"] = {"Properties": "nonsense"}
     assert refused(lambda: script.guest.properties("c1")).code == errors.UNEXPECTED
 
