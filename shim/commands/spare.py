@@ -30,6 +30,7 @@ def run(path: str, idle: float, load: Callable[[], None], parse: Parse) -> int:
     """`idle` seconds at most; `load` what a daemon needs; `parse` reads a command line."""
     starter = daemon.Link(is_awaited=True)
     load()
+    _load_layers()
     door = machine.open_door(path)
     if door is None:
         return 0
@@ -42,6 +43,17 @@ def run(path: str, idle: float, load: Callable[[], None], parse: Parse) -> int:
     if claim is not None:
         _be(claim, parse)
     return 0
+
+
+def _load_layers() -> None:
+    """What every container needs here besides: the layers of an image."""
+    from shim import version
+    from shim.container import freeing, hive
+    from shim.hcs_bindings import storage
+    from shim.hcs_bindings.library import vmcompute
+
+    _ = vmcompute.ActivateLayer  # loads the library
+    _ = version, freeing, hive, storage
 
 
 def _be(claim: machine.Claim, parse: Parse) -> NoReturn:

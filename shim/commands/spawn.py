@@ -6,13 +6,12 @@ The daemon creates the endpoint and says so before `start` prints the address, s
 
 from __future__ import annotations
 
-from _thread import start_new_thread
-
 from shim.commands import STDIN_LIMIT, Bootstrap, CommandError, Flags
 from shim.platform import daemon, endpoint, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 
@@ -57,10 +56,11 @@ def arguments(flags: Flags, address: str, bundle: str, is_sandbox: bool) -> list
     return [*words, *(["-debug"] if flags.debug else []), *(["-is-sandbox"] if is_sandbox else []), "serve"]
 
 
-def _leave_standby(door: str) -> None:
-    from shim.platform.windows import standby_start
+def _leave_standby(door: str) -> Callable[[], None]:
+    """For the next start. What is given is to be called at the end."""
+    from shim.platform.windows.standby_start import Leaving
 
-    standby_start.leave(door)
+    return Leaving(door).finish
 
 
 def serve(flags: Flags) -> NoReturn:
@@ -84,11 +84,11 @@ def be(flags: Flags, link: daemon.Link) -> NoReturn:
     except (OSError, ValueError, endpoint.EndpointError) as error:
         raise CommandError(str(error)) from None
     link.say_ready()
-    if flags.standby:
-        start_new_thread(_leave_standby, (flags.standby,))
     # Only now: `start` need not wait for what answers calls, and containerd has yet to dial.
     from shim.commands import serve as daemon_command
 
-    daemon.exit_now(
-        daemon_command.serve(flags, boot, listener, flags.bundle, flags.socket, flags.is_sandbox, link)  # type: ignore[arg-type]
-    )
+    finish = _leave_standby(flags.standby) if flags.standby else None
+    code = daemon_command.serve(flags, boot, listener, flags.bundle, flags.socket, flags.is_sandbox, link)  # type: ignore[arg-type]
+    if finish is not None:
+        finish()
+    daemon.exit_now(code)

@@ -110,6 +110,26 @@ def server_of(door: str) -> int:
     return pid.value
 
 
+class Text(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("room", ctypes.c_ushort), ("at", ctypes.c_void_p))
+
+
+def shown(pid: int) -> str:
+    """The command line of a process, from where all that list processes have it: its environment block."""
+    kernel32 = ctypes.windll.kernel32
+    kernel32.ReadProcessMemory.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_size_t, ctypes.c_void_p]
+    process = _winapi.OpenProcess(0x410, False, pid)  # to query and to read
+    basic = (ctypes.c_void_p * 6)()
+    ctypes.windll.ntdll.NtQueryInformationProcess(ctypes.c_void_p(process), 0, basic, ctypes.sizeof(basic), None)
+    parameters, line = ctypes.c_void_p(), Text()
+    kernel32.ReadProcessMemory(process, basic[1] + 0x20, ctypes.byref(parameters), 8, None)
+    kernel32.ReadProcessMemory(process, parameters.value + 0x70, ctypes.byref(line), ctypes.sizeof(line), None)
+    text = ctypes.create_unicode_buffer(line.length // 2)
+    kernel32.ReadProcessMemory(process, line.at, text, line.length, None)
+    _winapi.CloseHandle(process)
+    return text[: line.length // 2]
+
+
 def alike(program: str, directory: str) -> Any:
     """A whole life by a cold start and by a spare: output, events, options, files."""
     node = Node(program, directory)
@@ -122,6 +142,7 @@ def alike(program: str, directory: str) -> Any:
         shim = node.shim("cmd /c echo %RUNHCS_STANDBY%& exit 7", events)
         task = node.begin(shim, options)
         by_spare = daemon_of(shim) == spare
+        words = shown(daemon_of(shim)).split()
         task.create(stdout=out.path)
         task.start()
         status = task.wait().exit_status
@@ -134,7 +155,9 @@ def alike(program: str, directory: str) -> Any:
         spare = server_of(door)
         found.append({
             "status": status, "text": text, "files": listed, "by_spare": by_spare, "gone": end(shim, task),
-            "deleted": len(shim.delete()) > 0, "events": events.topics,
+            "deleted": len(shim.delete()) > 0, "events": events.topics, "first": words[0] == node.program,
+            "shown": [words[words.index("-id") + 1] == shim.id, words[words.index("-bundle") + 1] == shim.bundle],
+            "last": words[-1],
         })  # fmt: skip
     return found
 

@@ -19,6 +19,7 @@ def test_a_spares_daemon_is_like_a_cold_one(drive: Any) -> None:
     assert (cold.pop("by_spare"), warm.pop("by_spare")) == (False, True)
     assert cold == warm
     assert cold["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
+    assert (cold["first"], cold["shown"], cold["last"]) == (True, [True, True], "serve")
     assert (cold["status"], cold["gone"], cold["deleted"]) == (7, True, True)
 
 

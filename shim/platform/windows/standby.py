@@ -13,12 +13,18 @@ import os
 import sys
 from time import monotonic
 
+from shim.platform.hcs_library import system_library
 from shim.platform.windows import daemon, endpoint
+from shim.platform.windows._system_cffi import ffi
+from shim.platform.windows.child import own_command
+from shim.platform.windows.daemon import quote
 from shim.platform.windows.pipe import PipeStream
 from shim.platform.windows.security import administrators_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from shim.platform.windows.endpoint import ListeningPipe
 
 PROTOCOL = "runhcs-standby-w1"
@@ -87,6 +93,7 @@ class Claim:
         nt.dup2(descriptor, 2, False)
         nt.close(descriptor)
         _replace_environment(self._environment)
+        _show([*own_command(), *self.arguments])
 
 
 class Door:
@@ -141,6 +148,16 @@ def _stamp() -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
+
+
+def _show(command: list[str]) -> None:
+    """What lists of processes show: the command, not the standby, for people look for a shim by its container's id. It
+    takes the place of the text that this process was started with, as far as that goes (`standby_start`)."""
+    kernel32: Any = ffi.dlopen(system_library("kernel32"))
+    text = kernel32.GetCommandLineW()
+    room = len(ffi.string(text))
+    shown = quote(command).ljust(room).encode("utf-16-le", "surrogatepass")
+    ffi.memmove(text, shown, 2 * room)
 
 
 def _replace_environment(variables: list[str]) -> None:

@@ -7,3 +7,4 @@ typedef struct {
 int32_t ConvertStringSecurityDescriptorToSecurityDescriptorW(const char16_t *text, uint32_t revision, void **descriptor, uint32_t *size);
 uint32_t GetFinalPathNameByHandleW(void *file, char16_t *path, uint32_t characters, uint32_t flags);
 uint32_t GetTimeZoneInformation(void *information);
+char16_t *GetCommandLineW(void);
