@@ -19,7 +19,7 @@ from shim.spans import span
 from shim.uvm import boot_files, devices, drivers, host_process
 from shim.uvm.guest_system import GuestSystem
 from shim.uvm.hosted_plan import HostedPlan
-from shim.uvm.vm import Vm, processors
+from shim.uvm.vm import Vm
 from shim.uvm.vm_process import VmProcess
 
 TYPE_CHECKING = False
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shim.logs import Log
     from shim.oci.section import Section
     from shim.oci.spec import Spec
+    from shim.uvm.settings import VmSettings
 
     Document = dict[str, Any]
     Release = Callable[[], None]
@@ -112,7 +113,7 @@ class HostedContainer:
         with span("document"):
             draft = document.draft(id, spec, Mapped(), vm.settings.processors, log.warning, dumps, assign_devices=False)
         if scale_limits:
-            _scale(draft["Processor"], vm.settings.processors)
+            _scale(draft["Processor"], vm.settings)
         for warning in spec.annotations.warnings:
             log.warning(warning)
         try:
@@ -332,10 +333,10 @@ class HostedContainer:
             self.vm.guest.delete_container_state(self.id)
 
 
-def _scale(processor: dict[str, int], vm_processors: int) -> None:
+def _scale(processor: dict[str, int], vm: VmSettings) -> None:
     """A limit that was meant as a share of the host, as a share of the VM."""
     if "Maximum" in processor:
-        scaled = processor["Maximum"] * processors() // vm_processors
+        scaled = processor["Maximum"] * vm.host_processors // vm.processors
         processor["Maximum"] = max(1, min(scaled, resources.WHOLE_MACHINE))
 
 

@@ -35,9 +35,9 @@ class VmSettings:
 
     __slots__ = (
         "allow_overcommit", "compartments", "console_pipe", "cpu_group", "deferred_commit", "dump_directory",
-        "forward_logs", "high_mmio_base_mb", "high_mmio_gap_mb", "hvsocket_services", "log_sources", "low_mmio_gap_mb",
-        "memory_mb", "no_direct_map", "numa", "process_dumps", "processor_limit", "processor_weight", "processors",
-        "registry", "resource_partition", "shares_read_only", "storage", "utc",
+        "forward_logs", "high_mmio_base_mb", "high_mmio_gap_mb", "host_processors", "hvsocket_services", "log_sources",
+        "low_mmio_gap_mb", "memory_mb", "no_direct_map", "numa", "process_dumps", "processor_limit", "processor_weight",
+        "processors", "registry", "resource_partition", "shares_read_only", "storage", "utc",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, processors: int, build: int, warn: Warn) -> None:
@@ -46,6 +46,7 @@ class VmSettings:
         resources = spec.windows.section("resources")
         self._read_memory(annotations, resources.section("memory").number("limit") // MIB, warn)
         cpu = resources.section("cpu")
+        self.host_processors = processors
         self.processors = _processors(
             annotations.number(names.VM_PROCESSOR_COUNT) or cpu.number("count"), processors, warn
         )

@@ -58,12 +58,12 @@ def _is_quiet(emulator: Emulator) -> bool:
 
 
 def _check(case: cases.Case, found: list[str]) -> None:
-    unlisted = [line for line in found if not any(entry.allows(line) for entry in EXPECTED)]
-    assert not unlisted, f"{case.name} differs from its recording:\n" + "\n".join(unlisted)
     recording = differences.outline(case)
+    unlisted = [line for line in found if not any(entry.allows(line, recording) for entry in EXPECTED)]
+    assert not unlisted, f"{case.name} differs from its recording:\n" + "\n".join(unlisted)
     gone = [
         entry for entry in EXPECTED
-        if entry.is_required(recording) and not any(entry.allows(line) for line in found)
+        if entry.is_required(recording) and not any(entry.allows(line, recording) for line in found)
     ]  # fmt: skip
     assert not gone, f"{case.name} no longer differs as listed: {gone}; found {found}"
 

@@ -1,8 +1,8 @@
 """The differences from the recordings that are meant, each with its reason: a heading of docs/parity.md.
 
-A difference is a line of `tests.parity.differences`, in which `<id>` is the case's task. It is allowed wherever it
-comes up, and it is required where the recording has all of `when`: an entry that no longer holds makes the test fail.
-`when` is empty for what may or may not be seen, such as which of two threads was faster.
+A difference is a line of `tests.parity.differences`, in which `<id>` is the case's task. It is allowed where the
+recording has all of `given`, and it is required where it has all of `when`: an entry that no longer holds makes the
+test fail. `when` is empty for what may or may not be seen, such as which of two threads was faster.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ class Expected:
     reason: str
     difference: str
     when: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
 
-    def allows(self, line: str) -> bool:
-        return re.fullmatch(self.difference, line) is not None
+    # `recording` has the lines of `tests.parity.differences.outline`.
+
+    def allows(self, line: str, recording: list[str]) -> bool:
+        return re.fullmatch(self.difference, line) is not None and _has(recording, self.given)
 
     def is_required(self, recording: list[str]) -> bool:
-        """`recording` has the lines of `tests.parity.differences.outline`."""
-        return bool(self.when) and all(any(re.fullmatch(one, line) for line in recording) for one in self.when)
+        return bool(self.when) and _has(recording, self.when)
+
+
+def _has(recording: list[str], all_of: tuple[str, ...]) -> bool:
+    return all(any(re.fullmatch(one, line) for line in recording) for one in all_of)
 
 
 SECOND_HANDLE = "A kill goes through a second handle without callbacks"
@@ -32,9 +38,13 @@ EARLIER = "A wrong spec is refused before anything is made"
 LINUX = "What Linux clients can read"
 RACES = "Who is faster"
 DELETE = "`delete` frees what the ledger lists and tells the true exit status"
+FREED = "What a failed Create has made is freed"
+EXECS_FIRST = "Execs that are left end first"
 NAMESPACE = "A namespace is deleted through HCN"
 GUEST_NETWORK = "The guest is told which kind of resource goes"
 POD = "Deleting a sandbox ends its containers"
+
+REFUSED = r"answer Create (?!OK).*"
 
 EXPECTED = (
     Expected(
@@ -67,6 +77,29 @@ EXPECTED = (
         (r"case (?!own-fail-).*", r"answer Create Unknown", r"hcs CreateSandboxLayer", r"hcs calls 6"),
     ),
     Expected(EARLIER, r"hcs - GetLayerMountPath"),
+    Expected(EARLIER, r"(hcs|guest) - .*", given=(REFUSED,)),
+    Expected(FREED, r"hcs \+ HcsOpenComputeSystem <id>@vm", given=(REFUSED,)),
+    Expected(
+        FREED, r"hcs \+ Hcn(OpenNamespace|ModifyNamespace {2}Remove {2}Endpoint|DeleteNamespace)", given=(REFUSED,)
+    ),
+    Expected(FREED, r"hcs \+ HcsModifyServiceSettings", given=(REFUSED, r"hcs HcsModifyServiceSettings")),
+    Expected("A second Create is refused at once", r"answer Create: code Unknown, here AlreadyExists"),
+    Expected(
+        "A VM that has not started has no containers", r"answer Create: text .*handle has already been closed', .*"
+    ),
+    Expected("A wrong option is an invalid argument", r"answer Create: code Unknown, here InvalidArgument"),
+    Expected("What this shim does not make", r"answer Create: code Unknown, here Unimplemented"),
+    Expected(
+        EXECS_FIRST,
+        r"answer (Wait\(.+\)|Delete\(.+\)|State): exitStatus is \d+, here 4294967295",
+        given=(r"answer Exec\(.*\) OK",),
+    ),
+    Expected(EXECS_FIRST, r"guest \+ guest:SignalProcess \S+", given=(r"answer Exec\(.*\) OK",)),
+    Expected(
+        "A process that did not start is not asked to end",
+        r"guest - guest:Shutdown(Graceful|Forced) \S+",
+        given=(r"answer Start Unknown",),
+    ),
     Expected(
         LINUX,
         r"answer Pids: \[\d+\]\.(details is missing|type is .*)",
@@ -79,6 +112,7 @@ EXPECTED = (
         r"hcs \+ HcsPauseComputeSystem <id>",
         (r"answer Pause .*", r"hcs HcsCreateProcess <id>"),
     ),
+    Expected("HCS is asked whether it can pause", r"answer (Pause|Resume): code Unimplemented, here NotFound"),
     Expected(
         "Nobody is asked for the figures of what has not started",
         r"hcs - HcsGetComputeSystemProperties <id> (ProcessList|Statistics)",
@@ -89,6 +123,8 @@ EXPECTED = (
     ),
     Expected(NAMESPACE, r"hcs - HNSCall", (r"hcs HNSCall",)),
     Expected(NAMESPACE, r"hcs \+ HcnDeleteNamespace", (r"hcs HNSCall",)),
+    Expected(NAMESPACE, r"hcs - HcnQueryNamespaceProperties", given=(r"hcs HNSCall",)),
+    Expected(NAMESPACE, r"hcs \+ HcnModifyNamespace {2}Remove {2}Endpoint", given=(r"hcs HNSCall",)),
     Expected(SECOND_HANDLE, r"hcs - HcsSetProcessCallback <pid>", (r"hcs HcsOpenProcess .*",)),
     Expected(SECOND_HANDLE, r"hcs - HcsSetComputeSystemCallback <id>", (r"hcs HcsOpenProcess .*",)),
     Expected(SECOND_HANDLE, r"hcs [+-] HcsClose(Process|ComputeSystem) (<pid>|<id>)"),
@@ -97,7 +133,8 @@ EXPECTED = (
     Expected(POD, r"hcs \+ \S+ podc2( .*)?", (r"hcs HcsTerminateProcess .*", r"answer Connect OK", r"case pod-.*")),
     Expected(POD, r"hcs \+ (HcsTerminateProcess <pid>|UnprepareLayer|DeactivateLayer)"),
     Expected(DELETE, r"answer delete-cmd: .*", (r"answer delete-cmd OK",)),
-    Expected(DELETE, r"hcs - HcsOpenComputeSystem <id>", (r"answer delete-cmd OK",)),
+    Expected(DELETE, r"hcs - HcsOpenComputeSystem <id>", given=(r"answer delete-cmd OK",)),
+    Expected(DELETE, r"hcs \+ HcsShutDownComputeSystem <id>", given=(r"answer delete-cmd OK",)),
     Expected("An exit that was missed is asked for", r"hcs \+ HcsGetProcessProperties <pid>"),
     Expected(
         GUEST_NETWORK,
@@ -116,7 +153,8 @@ EXPECTED = (
     ),
     Expected(
         "New limits of a VM are an `Update`",
-        r"hcs [+-] HcsModifyComputeSystem <id>@vm (Update)? VirtualMachine/ComputeTopology/Memory/SizeInMB",
+        r"hcs [+-] HcsModifyComputeSystem <id>@vm (Update)? VirtualMachine/ComputeTopology/"
+        r"(Memory/SizeInMB|Processor/Limits|Processor/CpuGroup)",
         (r"hcs HcsModifyComputeSystem <id>@vm {2}VirtualMachine/ComputeTopology/Memory/SizeInMB",),
     ),
     Expected("What HCN says is handed on", r"guest .*Settings.HostComputeNamespace is .*, not in theirs"),

@@ -20,7 +20,7 @@ from typing import Any
 from tests.parity import calls
 from tests.parity.cases import CASES
 from tests.parity.wishes import WISHES
-from tests.parity.world import TOOL, make_files, make_networks, make_pipe, wanted_network
+from tests.parity.world import TOOL, make_files, make_networks, make_pipe
 from tests.wine.conftest import ROOT, Machine, go_programs, tied_to_us
 
 BUILD = "18362"
@@ -64,9 +64,7 @@ class Studio(Machine):
     def record(self, wishes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Cases by their names: one, or those of a pod."""
         asked = [{"id": name, "rootfs": _rootfs(name), **wish} for name, wish in wishes.items()]
-        named = {namespace for wish in asked if (namespace := wanted_network(wish["spec"]))} - self._networks
-        make_networks(named, self.environment)
-        self._networks |= named
+        make_networks([wish["spec"] for wish in asked], self.environment, self._networks)
         question, answer = (self.drive / "bundles" / f"{next(iter(wishes))}.{kind}" for kind in ("wish", "answers"))
         question.write_text(json.dumps({"wishes": asked, "journal": _seen_from_wine(self.journal)}))
         if fault := asked[0].get("fail"):

@@ -13,6 +13,7 @@ HYPERVISOR = {"sandboxIsolation": "HYPERVISOR", "sandboxPlatform": "windows/amd6
 EXEC = {"args": ["cmd", "/c", "exit 5"], "cwd": "C:\\", "env": ["A=b", "C="], "user": {"username": "ContainerUser"}}
 SLEEP = {"args": ["C:\\tool.exe", "sleep", "600"]}
 EXEC_SLEEP = {**EXEC, **SLEEP}
+ENDPOINT, HV_ENDPOINT = (f"cccccccc-dddd-eeee-ffff-00000000000{number}" for number in (1, 2))
 NAMESPACE = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 LIMITS = {"resources": {"cpu": {"maximum": 3000}, "memory": {"limit": 268435456}}}
 RUN = ("start", "connect", "create", "run")
@@ -223,7 +224,7 @@ WISHES: dict[str, dict[str, Any]] = {
         **once(root={"path": VOLUME}, windows={"layerFolders": ["C:\\layers\\1", "C:\\snapshots\\x"]}),
         "rootfs": [],
     },
-    "endpoints": once(windows={"network": {"DNSSearchList": ["x"]}}),
+    "endpoints": once(windows={"network": {"DNSSearchList": ["x"], "endpointList": [ENDPOINT]}}),
     "created": {
         "spec": spec(SLEEP),
         "steps": [
@@ -281,6 +282,7 @@ WISHES: dict[str, dict[str, Any]] = {
     "fail-credentials": failing("HcsModifyServiceSettings=0x80070005", windows={"credentialSpec": "{}"}),
     "fail-terminate": failing("HcsTerminateProcess=0x80070005", "kill:,9", "state"),
     "hv-network": in_vm(windows={"network": {}}),
+    "hv-endpoints": in_vm(windows={"network": {"endpointList": [HV_ENDPOINT]}}),
     "hv-dump-directory": in_vm(annotations={f"{VM}dump-directory-path": "C:\\hostdir"}),
     "hv-shares": in_vm(
         annotations={f"{VM}wcow.virtualSMB.nodirectmap": "true"},

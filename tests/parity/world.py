@@ -22,37 +22,44 @@ from tests.parity.cases import Case
 TOOL = Path(__file__).parent / "tool.c"
 REPOSITORY = Path(__file__).resolve().parents[2]
 # One that nobody made.
-MISSING_NAMESPACE = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
+MISSING = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
 DRIVE = re.compile(r"[Cc]:[\\/]([^\"'\]]*)")
-# The network of the recording: one namespace with one endpoint, made before the first case.
+# The network of the recording: namespaces with one endpoint each, and endpoints in none, made before the first case.
 NETWORK = """
+import json
 import sys
 from shim.hcs_bindings import network
 
 version = network.SCHEMA_VERSION
 made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": version})
-for id in sys.argv[1:]:
-    settings = {
-        "Name": "ep", "HostComputeNetwork": made["ID"], "MacAddress": "00-15-5D-00-00-01", "Dns": {},
-        "IpConfigurations": [{"IpAddress": "10.0.0.2", "PrefixLength": 24}],
-        "Routes": [{"NextHop": "10.0.0.1", "DestinationPrefix": "0.0.0.0/0"}], "SchemaVersion": version,
-    }
+settings = {
+    "Name": "ep", "HostComputeNetwork": made["ID"], "MacAddress": "00-15-5D-00-00-01", "Dns": {},
+    "IpConfigurations": [{"IpAddress": "10.0.0.2", "PrefixLength": 24}],
+    "Routes": [{"NextHop": "10.0.0.1", "DestinationPrefix": "0.0.0.0/0"}], "SchemaVersion": version,
+}
+namespaces, endpoints = json.loads(sys.argv[1])
+for id in endpoints:
+    network.create_endpoint(made["ID"], settings, id)
+for id in namespaces:
     endpoint = network.create_endpoint(made["ID"], settings)
     network.create_namespace({"Type": "HostDefault", "SchemaVersion": version}, id)
     network.add_namespace_endpoint(id, endpoint["ID"])
 """
 
 
-def wanted_network(spec: dict[str, Any]) -> str:
-    """The namespace that a spec takes for granted."""
-    network = (spec.get("windows") or {}).get("network") or {}
-    named = str(network.get("networkNamespace", ""))
-    return "" if named == MISSING_NAMESPACE else named
-
-
-def make_networks(namespaces: Iterable[str], env: dict[str, str]) -> None:
-    if namespaces := list(namespaces):
-        subprocess.run([sys.executable, "-c", NETWORK, *namespaces], env=env, cwd=REPOSITORY, check=True)
+def make_networks(specs: Iterable[dict[str, Any]], env: dict[str, str], made: set[str] | None = None) -> None:
+    """What specs take for granted. Ids that are in `made` are there already; those that are not join them."""
+    made = set() if made is None else made
+    wanted: tuple[list[str], list[str]] = ([], [])
+    for spec in specs:
+        network = (spec.get("windows") or {}).get("network") or {}
+        named = ([network["networkNamespace"]] if network.get("networkNamespace") else [], network.get("endpointList"))
+        for ids, found in zip(wanted, named, strict=True):
+            ids += [one for one in found or () if one not in (MISSING, *made)]
+            made |= set(ids)
+    if any(wanted):
+        command = [sys.executable, "-c", NETWORK, json.dumps(wanted)]
+        subprocess.run(command, env=env, cwd=REPOSITORY, check=True)
 
 
 def make_pipe(directory: Path) -> None:
@@ -82,7 +89,7 @@ class World:
 
     def __init__(self, emulator: Emulator, directory: Path, cases: list[Case]) -> None:
         self.root = directory / "c"
-        make_networks({namespace for case in cases if (namespace := wanted_network(case.spec))}, emulator.env)
+        make_networks([case.spec for case in cases], emulator.env)
         make_pipe(emulator.directory)
         make_files(self.root)
 
