@@ -41,7 +41,7 @@ LONGEST_PAUSE = 5.0
 FLUSH_TIME = 1.0
 CLOSING_PAUSE = 0.05
 # How long the thread waits for another event before it ends. The connection stays.
-IDLE_TIME = 10.0
+IDLE_TIME = 5.0
 
 # What somebody waits for.
 _PRECIOUS = ("/tasks/exit", "/tasks/delete")

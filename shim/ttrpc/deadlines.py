@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         def expire(self) -> None: ...
 
 
-LINGER = 5.0
+LINGER = 3.0
 # The upper bound of a lock's timeout is far below the longest deadline that a client may send.
 LONGEST_PAUSE = 3600.0
 _MANY = 64
