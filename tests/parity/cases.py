@@ -33,6 +33,11 @@ class Case:
         return str(self.run["scenario"])
 
     @property
+    def is_ours(self) -> bool:
+        """It is in the repository."""
+        return (CASES / f"{self.name}.json").exists()
+
+    @property
     def attaches(self) -> bool:
         """It goes on with a shim that an earlier case has started."""
         return "attach" in self.run["steps"]

@@ -158,11 +158,12 @@ EXPECTED = (
         (r"hcs HcsModifyComputeSystem <id>@vm {2}VirtualMachine/ComputeTopology/Memory/SizeInMB",),
     ),
     Expected("What HCN says is handed on", r"guest .*Settings.HostComputeNamespace is .*, not in theirs"),
-    Expected(RACES, r"answer State: (exitStatus is (missing|255, not in theirs)|exitedAt is .*)"),
+    Expected(RACES, r"answer State: (exitStatus is (missing|255, (not in theirs|here \d+))|exitedAt is .*)"),
     Expected(RACES, r"answer State: status is \"(RUNNING|STOPPED)\", here \"(RUNNING|STOPPED)\""),
     Expected(RACES, r"answer Kill\(.*\): code NotFound, here OK"),
     Expected(RACES, r"answer io\(\): stdout is .*"),
     Expected(RACES, r"answer (Stats|Pids): (code (OK|Unknown), here NotFound|it is .*)"),
     Expected(RACES, r"hcs \+ (HcsOpenComputeSystem|HcsOpenProcess) <id>"),
+    Expected(RACES, r"hcs \+ HcsSetProcessCallback <pid>", given=(r"answer Exec\(.*\) OK",)),
     Expected(RACES, r"hcs [+-] event <id>(@vm)?"),
 )
