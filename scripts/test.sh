@@ -91,13 +91,10 @@ fi
 if wanted wine; then
     # On its own: a Windows machine for each worker, and nothing beside them that would slow Wine down.
     parallel=(-n "${WINE_JOBS:-2}" --dist loadfile)
-    # Without containerd.exe, which Wine 8 does not run reliably enough to stop a change (docs/decisions.md).
-    left=(--ignore tests/wine/test_containerd.py --ignore tests/wine/test_containerd_vm.py --ignore tests/wine/test_cri.py)
-    run wine timeout --foreground -k 60 1800 .venv/bin/pytest tests/wine "${left[@]}" "$@" || status=$?
+    run wine timeout --foreground -k 60 1800 .venv/bin/pytest tests/wine "$@" || status=$?
 fi
 
 say "levels run: ${levels:-none}"
-if wanted wine; then echo "wine: without containerd.exe and ctr.exe, which make test-wine runs too"; fi
 for test in "${unsteady[@]}"; do echo "unsteady, failed once and passed then: $test"; done
 for reason in "${left_out[@]}"; do echo "left out: $reason"; done
 if [ ${#left_out[@]} -gt 0 ] && [ "${CI:-}" = true ]; then

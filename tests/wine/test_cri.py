@@ -120,6 +120,9 @@ class CriNode(Node):
         # Of what a VM boots from, no more than the folders can be imported under Wine.
         snapshots = self.directory / "root" / "io.containerd.snapshotter.v1.windows" / "snapshots"
         self._make_bootable(snapshots / "1" / "UtilityVM")
+
+    def start(self) -> None:
+        super().start()
         self._channel = grpc.insecure_channel(f"127.0.0.1:{self.port}")
 
     def config(self) -> str:
@@ -155,13 +158,7 @@ class CriNode(Node):
             try:
                 return [ask(request(**fields), timeout=PATIENCE, wait_for_ready=True)]
             except grpc.RpcError as error:
-                if method == "StopPodSandbox" and error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-                    # Two threads of containerd.exe wait for each other in Wine's ntdll, one time in four, and with them
-                    # the whole process. What is left to do for the pod is done by the next containerd.
-                    self.stop()
-                    self.start()
-                else:
-                    assert "not initialized" in str(error), f"{method}: {error}\n{self.log()}"
+                assert "not initialized" in str(error), f"{method}: {error}\n{self.log()}"
                 return []  # CRI, or its network, comes up a moment after containerd
 
         return eventually(attempt, f"{method} answered", 3 * PATIENCE)[0]
