@@ -140,7 +140,7 @@ class TestAffinity:
     @pytest.mark.parametrize("entry", [{"mask": 0}, {"mask": 1 << 63}, {"mask": 1, "group": 3}])
     def test_processors_that_are_not_there(self, shims: Shims, emulator: Emulator, entry: dict[str, int]) -> None:
         shim = shims.start("c1", limited(shims, *SLEEP, cpu={"affinity": [entry]}))
-        assert "cpu affinity" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs())
+        assert "cpu affinity" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs()).lower()
         eventually(lambda: not emulator.control("status")["systems"], "nothing left of the container")
 
     def test_groups_on_an_older_windows(self, start_emulator: Callable[..., Emulator]) -> None:
