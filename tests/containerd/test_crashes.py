@@ -88,7 +88,7 @@ def test_a_shim_that_hangs_can_be_removed(own_node: Node) -> None:
     os.kill(pid, signal.SIGSTOP)
     with node.client(timeout=1) as tasks, pytest.raises(ContainerdError) as late:
         tasks.kill(name, 9)
-    # Our side says that the time is over, or containerd, or its transport that the call was given up: whichever is first.
+    # Our side says that time is over, or containerd, or its transport that the call was given up: whichever is first.
     assert any(word in str(late.value).lower() for word in ("deadline", "cancelled")), late.value
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: node.status(name) == "", "the task to be forgotten")
