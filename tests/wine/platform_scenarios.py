@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -182,5 +183,15 @@ def squatted_log(program: str, directory: str) -> Any:
     return {"status": status, "gone": gone}
 
 
+def variables(program: str, directory: str) -> Any:
+    """As Windows spells them, and in other ways."""
+    code = "from shim.platform.windows import files; print(*map(files.environment, ('SYSTEMROOT', 'oTHER', 'NONE')))"
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {ROOT!r}); {code}"]
+    environment = {key: value for key, value in os.environ.items() if key != "SYSTEMROOT"}
+    environment |= {"SystemRoot": os.environ["SYSTEMROOT"], "Other": "found"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=PATIENCE)
+    return {"found": done.stdout.decode().split(), "system": os.environ["SYSTEMROOT"]}
+
+
 if __name__ == "__main__":
-    main(file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log)
+    main(file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log, variables)

@@ -68,3 +68,9 @@ def test_a_squatted_log_stops_nothing(machine: Machine) -> None:
     result = drive(machine, "squatted_log")
     assert result["status"] == 4
     assert result["gone"]
+
+
+def test_variables_are_found_in_any_spelling(machine: Machine) -> None:
+    """`SystemRoot`, say, without which many programs do not start."""
+    result = drive(machine, "variables")
+    assert result["found"] == [result["system"], "found"]

@@ -20,6 +20,8 @@ import nt
 import sys
 from _thread import allocate_lock
 
+from shim.platform.windows.files import environment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +89,7 @@ def standby_door() -> str:
 
 def neutral_directory() -> str:
     """Where a daemon lives: a current directory cannot be removed, so it must not be the bundle."""
-    return nt.environ.get("SYSTEMROOT", "C:\\")
+    return environment("SYSTEMROOT") or "C:\\"
 
 
 class Link:

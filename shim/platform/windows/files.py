@@ -152,5 +152,10 @@ def current_directory() -> str:
 
 
 def environment(name: str) -> str:
-    """A variable of the environment, "" when it is not set."""
-    return nt.environ.get(name.upper(), "")
+    """A variable of the environment, "" when it is not set. Windows knows `SystemRoot` by any spelling, and `nt` by its
+    own only."""
+    found = nt.environ.get(name)
+    if found is None:
+        wanted = name.upper()
+        found = next((value for key, value in nt.environ.items() if key.upper() == wanted), "")
+    return found

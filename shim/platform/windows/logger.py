@@ -14,6 +14,7 @@ import nt
 from _thread import start_new_thread
 from time import monotonic
 
+from shim.platform.windows import files
 from shim.platform.windows.daemon import Startup, quote
 from shim.platform.windows.endpoint import PIPES, create
 
@@ -51,8 +52,8 @@ def start(program: str, arguments: list[str], environment: dict[str, str], must_
     variables = environment | {f"CONTAINER_{name.upper()}": path for name, path in names.items()}
     # Without it programs of Windows fail to find their own libraries.
     for needed in ("SYSTEMROOT", "WINEPREFIX"):
-        if needed in nt.environ:
-            variables.setdefault(needed, nt.environ[needed])
+        if value := files.environment(needed):
+            variables.setdefault(needed, value)
     pipes: list[int] = []
     process = 0
     try:
