@@ -155,7 +155,9 @@ class Shim:
         self.wait()
         self.delete_task()
         self.await_last_event()
-        if not self.is_member:
+        if self.is_member:
+            self.hang_up()
+        else:
             self.shut_down()
             self.wait_gone()
         self.delete()
@@ -178,6 +180,12 @@ class Shim:
             self.call("Shutdown", api.ShutdownRequest(id=self.id))
         except ClosedError:
             pass  # it may be gone before its answer is
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """As containerd does when it is done with a task: a shim may wait for that."""
+        assert self._client is not None
+        self._client.close()
 
     def wait_gone(self) -> None:
         poller = select.poll()
