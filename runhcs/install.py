@@ -68,6 +68,7 @@ def script(interpreter: str, program: Path) -> bytes:
 
 def write_launcher(bindir: Path, standby: bool = False, *, native: bool = True, root: Path = ROOT) -> Path:
     """The launcher, and beside its directory what it runs: the package `shim` in `root`."""
+    bindir.mkdir(parents=True, exist_ok=True)
     program = write_bundle(library(bindir), root, sysconfig.get_paths()["platlib"])
     target = bindir / NAME
     try:

@@ -1,0 +1,25 @@
+"""`runhcs install` as a person runs it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runhcs.__main__ import main
+from runhcs.install import NAME
+
+
+def test_a_directory_that_is_not_there_yet_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bindir = tmp_path / "opt" / "bin"
+    assert main(["install", "--bindir", str(bindir)]) == 0
+    assert str(bindir / NAME) in capsys.readouterr().out
+    done = subprocess.run([bindir / NAME, "-v"], capture_output=True, text=True, timeout=60, check=True)
+    assert NAME in done.stdout
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("no directory")
+    assert main(["install", "--bindir", str(tmp_path / "file" / "bin")]) == 1
+    assert "choose a writable directory with --bindir" in capsys.readouterr().err
