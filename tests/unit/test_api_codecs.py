@@ -7,7 +7,7 @@ with them a whole entry of a map that has one, which then is not in the map; her
 map where one begins with the other, upb writes the longer first; ours are in plain order, as Go's are.
 """
 
-import importlib.util
+import importlib
 import sys
 from functools import cache
 from pathlib import Path
@@ -30,12 +30,11 @@ ROOT = Path(__file__).parent.parent.parent
 
 @cache
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_api", ROOT / "scripts" / "generate_api.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["generate_api"] = module
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT / "scripts"))
+    try:
+        return importlib.import_module("generate_api")
+    finally:
+        sys.path.remove(str(ROOT / "scripts"))
 
 
 @cache
