@@ -37,6 +37,8 @@ def test_a_shim_that_dies_at_any_call_leaves_nothing(node: Node, version: str, w
 def test_a_killed_shim_is_reported_as_an_exit(node: Node) -> None:
     name = node.name()
     node.detach(name)
+    # Forwarded by the shim itself, which must have had the time to.
+    node.events.expect(name, [f"create {name}", f"start {name}"])
     node.kill_shim(name)
     node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
     assert dict(node.events.of(name))["exit"]["exit_status"] == 255

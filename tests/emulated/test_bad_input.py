@@ -3,6 +3,7 @@ behind."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -145,15 +146,17 @@ def test_a_bundle_that_is_not_writable(binary: Binary, read_only_bundle: Path) -
 
 def test_stdout_that_nobody_reads(binary: Binary) -> None:
     bundle = binary.bundle()
-    process = subprocess.Popen(
-        [binary.launcher, *binary.flags(), "start"], cwd=bundle, env=binary.env,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-    assert process.stdout is not None and process.stderr is not None
-    process.stdout.close()
-    said = process.stderr.read()
-    process.stderr.close()
-    assert process.wait(30) == 1
+    reading, writing = os.pipe()
+    os.close(reading)  # before there is a process, which may print at once
+    try:
+        done = subprocess.run(
+            [binary.launcher, *binary.flags(), "start"], cwd=bundle, env=binary.env,
+            stdin=subprocess.DEVNULL, stdout=writing, stderr=subprocess.PIPE, timeout=30, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    said = done.stderr
+    assert done.returncode == 1
     assert b"cannot print the address: Broken pipe; try again" in said
     assert [path.name for path in bundle.iterdir()] == ["config.json"]
     binary.expect_nothing_left()
