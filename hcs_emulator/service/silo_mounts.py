@@ -6,8 +6,9 @@ import ctypes
 import os
 from dataclasses import dataclass
 
-_AT_FDCWD, _OPEN_TREE_CLONE, _AT_RECURSIVE = -100, 1, 0x8000
-_SYS_OPEN_TREE = 428  # the same on every architecture
+_AT_FDCWD, _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 1, 0x1000, 0x8000
+_MS_PRIVATE = 1 << 18
+_SYS_OPEN_TREE, _SYS_MOUNT_SETATTR = 428, 442  # the same on every architecture
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -20,13 +21,38 @@ class Bind:
     read_only: bool = False
 
 
+class _MountAttr(ctypes.Structure):
+    """struct mount_attr, see mount_setattr(2)."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("attr_set", "attr_clr", "propagation", "userns_fd")]
+
+
 def open_tree(path: str) -> int:
-    """A copy of the mount at `path`, not attached anywhere: it can be handed to another mount namespace."""
+    """A private, detached copy of the mount at `path`: it can be handed to another mount namespace.
+
+    A clone of a shared mount stays in the peer group of the original (mount_namespaces(7)). Whatever the silo mounts
+    below the clone would then appear on the host as well, and a kubelet that removes the outer volume would delete
+    the files of the inner one.
+    """
     flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
     descriptor: int = _libc.syscall(
         ctypes.c_long(_SYS_OPEN_TREE), ctypes.c_int(_AT_FDCWD), ctypes.c_char_p(os.fsencode(path)), ctypes.c_uint(flags)
     )
     if descriptor < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), path)
+        raise _error(path)
+    attributes = _MountAttr(propagation=_MS_PRIVATE)
+    result: int = _libc.syscall(
+        ctypes.c_long(_SYS_MOUNT_SETATTR), ctypes.c_int(descriptor), ctypes.c_char_p(b""),
+        ctypes.c_uint(_AT_EMPTY_PATH | _AT_RECURSIVE), ctypes.byref(attributes),
+        ctypes.c_size_t(ctypes.sizeof(attributes)),
+    )  # fmt: skip
+    if result < 0:
+        failed = _error(path)
+        os.close(descriptor)
+        raise failed
     return descriptor
+
+
+def _error(path: str) -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, os.strerror(code), path)

@@ -33,7 +33,9 @@ MNT_DETACH = 0x2
 UMOUNT_NOFOLLOW = 0x8
 
 _SYS_OPEN_TREE = 428  # the same on every architecture
+_SYS_MOUNT_SETATTR = 442
 _AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
 _OPEN_TREE_CLONE = 1
 _AT_RECURSIVE = 0x8000
 
@@ -125,12 +127,23 @@ def unmount(target: str, detach: bool = False) -> bool:
 
 
 def open_tree(path: str) -> int:
-    """A copy of the mount at `path` and of those below it, attached nowhere: a descriptor, to be handed to whoever
-    attaches it."""
+    """A private, detached copy of the mount at `path` and of those below it, as a descriptor that another mount
+    namespace can attach.
+
+    A clone of a shared mount stays in the peer group of the original (mount_namespaces(7)): what a container mounts
+    below it would appear on the host as well.
+    """
     flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
-    descriptor = int(_libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags))
+    descriptor = int(_libc.syscall(_SYS_OPEN_TREE, _AT_FDCWD, os.fsencode(path), flags, ffi.NULL, 0))
     if descriptor < 0:
         raise OSError(ffi.errno, os.strerror(ffi.errno), path)
+    # struct mount_attr: attr_set, attr_clr, propagation, userns_fd.
+    attributes = ffi.new("uint64_t[4]", [0, 0, MS_PRIVATE, 0])
+    whole = _AT_EMPTY_PATH | _AT_RECURSIVE
+    if _libc.syscall(_SYS_MOUNT_SETATTR, descriptor, b"", whole, attributes, ffi.sizeof(attributes)) < 0:
+        number = ffi.errno
+        os.close(descriptor)
+        raise OSError(number, os.strerror(number), path)
     return descriptor
 
 

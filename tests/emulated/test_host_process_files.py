@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.emulated.emulator import Emulator
 from tests.emulated.host_process_lab import HOST_PROCESS, ROOT, STAY, Jobs, windows_path, world
 from tests.emulated.shims import refused
 from tests.emulated.vm_image import Reader
+from tests.shared_mounts import mounts_below, shared_mount
 
 OLD_BUILD = 17763
 
@@ -93,6 +95,23 @@ class TestMounts:
         assert text.splitlines() == ["a note", "read-only", "new"]
         assert (data / "file").read_text() == "new\n"
         assert str(there) not in Path("/proc/self/mountinfo").read_text()
+
+    def test_nested_bind_mount_does_not_propagate_to_host(self, jobs: Jobs) -> None:
+        with shared_mount(jobs.shims.directory / "pods") as pods:
+            outer, inner = pods / "empty", jobs.shims.directory / "precious"
+            for directory in (outer, inner):
+                directory.mkdir()
+            (inner / "file").write_text("kept\n")
+            there = jobs.shims.directory / "there"
+            mounts = [
+                {"source": str(outer), "destination": windows_path(there)},
+                {"source": str(inner), "destination": windows_path(there / "b")},
+            ]
+            shim = jobs.stay("c1", mounts=mounts)
+            assert mounts_below(pods) == []
+            assert jobs.exec(shim, "e1", "cat", str(there / "b" / "file")) == "kept\n"
+            shutil.rmtree(outer)
+            assert (inner / "file").read_text() == "kept\n"
 
     @pytest.mark.parametrize(
         ("mount", "said"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from shim.ttrpc import status
 from tests.emulated.emulator import eventually
 from tests.emulated.shims import Shim, refused
 from tests.emulated.vm_image import SLEEP, Reader, VmShims, fifo
+from tests.shared_mounts import mounts_below, shared_mount
 
 
 class Isolation:
@@ -84,6 +86,32 @@ def test_the_layout_of_a_kubelet(isolation: Isolation) -> None:
     assert log.read_text() == "it failed\n" and (empty / "x").read_text() == "cached\n"
     assert not (config / "new").exists() and (secret / "token").read_text() == "hush\n"
     eventually(lambda: not isolation.vms.left(), "nothing left of the mounts")
+
+
+def test_nested_bind_mount_does_not_propagate_to_host(isolation: Isolation) -> None:
+    """An emptyDir at C:\\a and a hostPath at C:\\a\\b, on a host whose mounts are shared: the kubelet's removal of the
+    emptyDir must not reach the files of the hostPath."""
+    with shared_mount(isolation.vms.directory / "pods") as pods:
+        outer, inner = pods / "empty", isolation.vms.directory / "precious"
+        for directory in (outer, inner):
+            directory.mkdir()
+        (inner / "file").write_text("kept\n")
+        mounts = [
+            {"destination": "C:\\a", "source": str(outer), "options": ["rbind", "rprivate", "rw"]},
+            {"destination": "C:\\a\\b", "source": str(inner), "options": ["rbind", "rprivate", "rw"]},
+        ]
+        shim = isolation.create(mounts, *SLEEP)
+        shim.start()
+        assert mounts_below(pods) == []
+        shim.exec("look", isolation.vms.shims.process("sh", "-c", "cat /a/b/file && echo new > /a/b/new"))
+        shim.start("look")
+        assert shim.wait("look").exit_status == 0
+        assert (inner / "new").read_text() == "new\n"
+        shutil.rmtree(outer)
+        assert (inner / "file").read_text() == "kept\n"
+        shim.kill(9)
+        shim.wait()
+        shim.delete()
 
 
 def test_a_named_pipe(isolation: Isolation) -> None:
