@@ -9,18 +9,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench import compare, gate, outputs, pictures, rpc, running, session, stdio, suite, wine
-from bench.results import ResultsError
+from bench.harness import runner, session, suite
+from bench.measures import relay_throughput, ttrpc_calls, wine
+from bench.report import artifacts, compare, gate, svg_export
+from bench.report.results import ResultsError
 
 # Each has add_arguments(parser) and measure(session, arguments), and enters what it finds into session.run.
-MEASURES: dict[str, Any] = {"suite": suite, "rpc": rpc, "stdio": stdio, "wine": wine}
+MEASURES: dict[str, Any] = {"suite": suite, "rpc": ttrpc_calls, "stdio": relay_throughput, "wine": wine}
 # These need more than a machine with containerd, and are run by name only.
 BY_NAME = {"wine"}
 # What works on results that are there.
 TOOLS: dict[str, Any] = {
     "compare": (compare, compare.main),
-    "report": (outputs, outputs.main),
-    "charts": (pictures, pictures.main),
+    "report": (artifacts, artifacts.main),
+    "charts": (svg_export, svg_export.main),
 }
 
 EPILOG = """\
@@ -85,7 +87,7 @@ def measure(arguments: argparse.Namespace) -> int:
         own = vars(parser().parse_args([name])) if len(arguments.modules) > 1 else said
         own = {key: said[key] if key in said and key != "command" else value for key, value in own.items()}
         parts.append((name, MEASURES[name], argparse.Namespace(**own)))
-    return running.execute(parts, arguments)
+    return runner.execute(parts, arguments)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -13,8 +13,8 @@ from shim.platform import host
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("runhcs.demo", "run containers on the emulator, show what happens, leave nothing behind"),
-    "config": ("runhcs.config", "print runtimes for containerd and RuntimeClasses for Kubernetes"),
-    "doctor": ("runhcs.doctor", "say whether this machine can run containers with the shim, and what is missing"),
+    "config": ("runhcs.config.command", "print runtimes for containerd and RuntimeClasses for Kubernetes"),
+    "doctor": ("runhcs.doctor.command", "check whether this machine can run the shim, and say what is missing"),
     "emulator": ("runhcs.emulator", "start, stop and look into the HCS emulator; faults, journal, latency"),
     "explain": ("runhcs.explain", "say what an error code means and what to do"),
     "gc": ("runhcs.gc", "find, and with --yes free, what dead shims left behind"),

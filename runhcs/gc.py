@@ -129,7 +129,7 @@ def _run(instance: str, *arguments: str) -> list[str]:
     environment = dict(os.environ)
     if instance:
         environment["HCS_EMULATOR_DIR"] = instance
-    command = [sys.executable, "-m", "runhcs.freeing", *arguments, "--seconds", str(FREE_SECONDS)]
+    command = [sys.executable, "-m", "runhcs.gc_worker", *arguments, "--seconds", str(FREE_SECONDS)]
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=FREE_SECONDS + GRACE, check=False

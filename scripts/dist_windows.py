@@ -50,10 +50,10 @@ EXTENSIONS = ("_socket.pyd", "select.pyd", "_queue.pyd")
 LIBRARY = "python313.zip"
 # What is packed: all of the shim, whose ledger loads modules by name, and these commands of runhcs, with all that they
 # import. What is for Linux, for people at a prompt and for machines without C modules is not followed.
-MODULES = ("shim.*", "runhcs.__main__", "runhcs.config", "runhcs.doctor", "runhcs.explain", "runhcs.gc",
+MODULES = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.explain", "runhcs.gc",
            "runhcs.inspect", "runhcs.ps", "runhcs.stacks", "traceback")  # fmt: skip
-NEVER = ("shim.commands.forked_spares", "shim.platform.linux", "shim.platform._libc_cffi", "shim.platform.mounts_linux",
-         "runhcs.checks_linux",
+NEVER = ("shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi",
+         "runhcs.doctor.linux",
          "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl", "_strptime", "_aix_support", "_ios_support",
          "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv", "ctypes", "doctest", "email", "fractions",
          "gzip", "http", "importlib.metadata", "importlib.readers", "importlib.resources", "lzma", "multiprocessing",

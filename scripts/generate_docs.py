@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shim.oci import annotations, other_annotations, vm_annotations
-from shim.oci.annotation import ANY, CONTAINER, CONTAINER_IN_VM, VM, Annotation, Kind
-from shim.oci.annotation_table import module_rows
+from shim.oci.annotations import container, unsupported, vm
+from shim.oci.annotations.schema import ANY, CONTAINER, CONTAINER_IN_VM, VM, Annotation, Kind
+from shim.oci.annotations.table import module_rows
 from shim.oci.option_table import OPTIONS, Option
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,12 +64,12 @@ def pages() -> dict[str, str]:
 
 
 def annotations_page() -> str:
-    shared = module_rows(annotations)
-    machines = {key: row for key, row in {**shared, **module_rows(vm_annotations)}.items() if _is_for_vm(row)}
+    shared = module_rows(container)
+    machines = {key: row for key, row in {**shared, **module_rows(vm)}.items() if _is_for_vm(row)}
     parts = [
         ("Containers and pods", [row for row in shared.values() if not _is_for_vm(row)]),
         ("Utility VMs", list(machines.values())),
-        ("Not for this shim", list(module_rows(other_annotations).values())),
+        ("Not for this shim", list(module_rows(unsupported).values())),
     ]
     out = [NOTE, ANNOTATIONS_INTRO]
     for title, rows in parts:

@@ -1,8 +1,8 @@
 """containerd-shim-runhcs-v1: from argv to a command.
 
 containerd runs this at least twice per container, so nothing is imported before the command is known, and then only
-what that command needs: `tests/emulated/test_imports.py` holds the list. argparse alone would cost more than
-everything `start` does.
+what that command needs: `tests/emulated/commands/test_import_budget.py` holds the list. argparse alone would cost more
+than everything `start` does.
 """
 
 from __future__ import annotations
@@ -91,16 +91,16 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else arguments
         if words[:1] == ["standby"]:
-            from shim.commands import standby
+            from shim.commands.standby import command as standby
 
             return standby.run(words[1:], parse)
         command, flags = parse(words)
         if command == "start":
             given = sys._xoptions.get("runhcs_daemon")
             if isinstance(given, str):
-                from shim.commands import adopt
+                from shim.commands import adopted
 
-                adopt.run(flags, given)
+                adopted.run(flags, given)
             from shim.commands import start
 
             return start.run(flags)
@@ -110,9 +110,9 @@ def main(arguments: list[str] | None = None) -> int:
             return delete.run(flags)
         if command == "serve":
             if flags.spawned:
-                from shim.commands import spawn
+                from shim.commands import spawned
 
-                spawn.serve(flags)
+                spawned.serve(flags)
             from shim.commands import serve
 
             return serve.run(flags)

@@ -14,14 +14,14 @@ import resource
 import signal
 import sys
 
-from hcs_emulator.service.cgroup import remove_stale
 from hcs_emulator.service.control import Control
 from hcs_emulator.service.dispatch import Dispatcher
 from hcs_emulator.service.host import DEFAULT_BUILD, QUIRKS, Host, Options
 from hcs_emulator.service.journal import Journal, default_path
 from hcs_emulator.service.latency import Profile
-from hcs_emulator.service.transport import Client, serve
-from hcs_emulator.service.wire import Reply, Request
+from hcs_emulator.service.silo.cgroup import remove_stale
+from hcs_emulator.service.transport.server import Client, serve
+from hcs_emulator.service.transport.wire import Reply, Request
 
 DEFAULT_DIRECTORY = "/run/hcs-emulator"
 ALREADY_RUNNING = 3
@@ -81,9 +81,9 @@ async def run(arguments: argparse.Namespace) -> int:
     await control.serve(os.path.join(directory, "control.sock"))
     loopback = None
     if arguments.wine_prefix:
-        from hcs_emulator.service.loopback import Loopback
-        from hcs_emulator.service.windows_paths import WindowsPaths
-        from hcs_emulator.service.wine_silo import WineHost
+        from hcs_emulator.service.silo.wine import WineHost
+        from hcs_emulator.service.silo.wine_paths import WindowsPaths
+        from hcs_emulator.service.transport.loopback import Loopback
 
         prefix = os.path.realpath(arguments.wine_prefix)
         loopback = Loopback(directory, server, WindowsPaths(prefix))

@@ -10,7 +10,6 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
-from hcs_emulator.service import image_build
 from hcs_emulator.service.errors import (
     ERROR_ALREADY_EXISTS,
     ERROR_FILE_NOT_FOUND,
@@ -19,14 +18,15 @@ from hcs_emulator.service.errors import (
     HCS_E_INVALID_LAYER,
     HcsError,
 )
-from hcs_emulator.service.limits import silo_limits
 from hcs_emulator.service.schema.modify import Modification
-from hcs_emulator.service.silo import Bind, LaunchError, Silo, SiloProcess, SiloSettings
+from hcs_emulator.service.silo.limits import silo_limits
+from hcs_emulator.service.silo.silo import Bind, LaunchError, Silo, SiloProcess, SiloSettings
+from hcs_emulator.service.storage import image_build
 from hcs_emulator.service.system import CREATED, PAUSED, RUNNING, ComputeSystem
 
 if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
-    from hcs_emulator.service.wine_silo import WineSilo
+    from hcs_emulator.service.silo.wine import WineSilo
 
 # What Windows gives services to end before it kills them, and the longest that the emulator will ever wait.
 DEFAULT_KILL_TIMEOUT = 5.0

@@ -15,7 +15,7 @@ from typing import Any
 from hcs_emulator.service.dispatch import Dispatcher, status
 from hcs_emulator.service.host import QUIRKS
 from hcs_emulator.service.latency import Profile
-from hcs_emulator.service.listening import named
+from hcs_emulator.service.transport.listening import named
 
 LONGEST_REQUEST = 1 << 20
 # A follower that does not read is dropped at this many unsent bytes, so that it cannot eat the service's memory.

@@ -9,16 +9,9 @@ import os
 import time
 from typing import Any
 
-from hcs_emulator.service import (  # noqa: F401 - they register the exports
-    exports_network,
-    exports_processes,
-    exports_service,
-    exports_storage,
-    exports_systems,
-)
 from hcs_emulator.service.errors import E_NOTIMPL, ERROR_PROC_NOT_FOUND, HCS_E_SERVICE_DISCONNECT, S_OK, HcsError
 from hcs_emulator.service.events import NAMES
-from hcs_emulator.service.exports import EXPORTS, SINCE, Call
+from hcs_emulator.service.exports.registry import EXPORTS, SINCE, Call
 from hcs_emulator.service.faults import Fault, Faults
 from hcs_emulator.service.handles import Handle
 from hcs_emulator.service.host import Host
@@ -26,8 +19,8 @@ from hcs_emulator.service.journal import Journal, readable
 from hcs_emulator.service.latency import Profile
 from hcs_emulator.service.process import Process
 from hcs_emulator.service.system import ComputeSystem
-from hcs_emulator.service.transport import Client
-from hcs_emulator.service.wire import CALLS_BY_NAME, Reply, Request
+from hcs_emulator.service.transport.server import Client
+from hcs_emulator.service.transport.wire import CALLS_BY_NAME, Reply, Request
 
 
 class Dispatcher:

@@ -13,7 +13,7 @@ import itertools
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hcs_emulator.service.wire import CALLS_BY_NAME
+from hcs_emulator.service.transport.wire import CALLS_BY_NAME
 
 ANY_CALL = "*"
 KILL_CLIENT = ("before", "after")

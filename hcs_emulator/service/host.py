@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hcs_emulator.service.container import Container
-from hcs_emulator.service.disks import Disks
 from hcs_emulator.service.errors import (
     ERROR_INVALID_PARAMETER,
     ERROR_NOT_SUPPORTED,
@@ -22,17 +21,18 @@ from hcs_emulator.service.errors import (
     HcsError,
 )
 from hcs_emulator.service.events import Events
-from hcs_emulator.service.grants import Grants
 from hcs_emulator.service.handles import HandleTable
-from hcs_emulator.service.layers import Layers
-from hcs_emulator.service.machine import Machine
-from hcs_emulator.service.network import Network
+from hcs_emulator.service.network.hcn import Network
 from hcs_emulator.service.schema.system import check_compute_system
 from hcs_emulator.service.service_properties import ServiceProperties
+from hcs_emulator.service.storage.disks import Disks
+from hcs_emulator.service.storage.grants import Grants
+from hcs_emulator.service.storage.layers import Layers
 from hcs_emulator.service.system import ComputeSystem
+from hcs_emulator.service.virtual_machine.system import Machine
 
 if TYPE_CHECKING:
-    from hcs_emulator.service.wine_silo import WineHost
+    from hcs_emulator.service.silo.wine import WineHost
 
 DEFAULT_BUILD = 20348
 LONGEST_ID = 1024

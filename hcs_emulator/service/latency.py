@@ -15,7 +15,7 @@ import random
 import tomllib
 from typing import Any
 
-from hcs_emulator.service.wire import CALLS_BY_NAME
+from hcs_emulator.service.transport.wire import CALLS_BY_NAME
 
 LONGEST = 600.0
 

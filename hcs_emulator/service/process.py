@@ -15,7 +15,7 @@ from hcs_emulator.service.errors import (
 from hcs_emulator.service.handles import Handle
 
 if TYPE_CHECKING:
-    from hcs_emulator.service.silo import SiloProcess
+    from hcs_emulator.service.silo.silo import SiloProcess
     from hcs_emulator.service.system import ComputeSystem
 
 Streams = tuple[int | None, int | None, int | None]

@@ -30,7 +30,7 @@ from hcs_emulator.service.process import Process
 
 if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
-    from hcs_emulator.service.silo import SiloProcess
+    from hcs_emulator.service.silo.silo import SiloProcess
 
 CREATED, STARTING, RUNNING, PAUSED, STOPPED = "Created", "Starting", "Running", "Paused", "Stopped"
 

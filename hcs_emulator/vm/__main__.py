@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import Any
 
-from hcs_emulator.service import mounts
+from hcs_emulator.service.storage import mounts
 from hcs_emulator.vm.channel import Channel
 from hcs_emulator.vm.guest import GuestService
 

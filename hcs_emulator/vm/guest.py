@@ -26,10 +26,10 @@ from hcs_emulator.service.errors import (
 )
 from hcs_emulator.service.schema.process import check_parameters, check_signal
 from hcs_emulator.service.schema.shapes import parse
-from hcs_emulator.service.silo import LaunchError
-from hcs_emulator.vm import frames, hvsocket, messages
-from hcs_emulator.vm.hosted import Hosted
-from hcs_emulator.vm.logs import LogForwarding
+from hcs_emulator.service.silo.silo import LaunchError
+from hcs_emulator.vm import bridge_frames, hvsocket, messages
+from hcs_emulator.vm.container import Hosted
+from hcs_emulator.vm.log_forwarding import LogForwarding
 from hcs_emulator.vm.modify import GuestSettings
 from hcs_emulator.vm.resources import Resources
 
@@ -80,21 +80,21 @@ class GuestService:
         self._negotiated = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._procedures: dict[int, Callable[[str, Message], Awaitable[Message]]] = {
-            frames.NEGOTIATE: self._negotiate,
-            frames.CREATE: self._create,
-            frames.START: self._start,
-            frames.SHUTDOWN_GRACEFUL: self._shutdown_graceful,
-            frames.SHUTDOWN_FORCED: self._shutdown_forced,
-            frames.EXECUTE_PROCESS: self._execute,
-            frames.WAIT_FOR_PROCESS: self._wait,
-            frames.SIGNAL_PROCESS: self._signal,
-            frames.RESIZE_CONSOLE: self._resize,
-            frames.GET_PROPERTIES: self._properties,
-            frames.MODIFY_SETTINGS: self._modify,
-            frames.DUMP_STACKS: self._dump_stacks,
-            frames.DELETE_CONTAINER_STATE: self._delete_state,
-            frames.LIFECYCLE: self._acknowledge,
-            frames.MODIFY_SERVICE_SETTINGS: self._modify_service,
+            bridge_frames.NEGOTIATE: self._negotiate,
+            bridge_frames.CREATE: self._create,
+            bridge_frames.START: self._start,
+            bridge_frames.SHUTDOWN_GRACEFUL: self._shutdown_graceful,
+            bridge_frames.SHUTDOWN_FORCED: self._shutdown_forced,
+            bridge_frames.EXECUTE_PROCESS: self._execute,
+            bridge_frames.WAIT_FOR_PROCESS: self._wait,
+            bridge_frames.SIGNAL_PROCESS: self._signal,
+            bridge_frames.RESIZE_CONSOLE: self._resize,
+            bridge_frames.GET_PROPERTIES: self._properties,
+            bridge_frames.MODIFY_SETTINGS: self._modify,
+            bridge_frames.DUMP_STACKS: self._dump_stacks,
+            bridge_frames.DELETE_CONTAINER_STATE: self._delete_state,
+            bridge_frames.LIFECYCLE: self._acknowledge,
+            bridge_frames.MODIFY_SERVICE_SETTINGS: self._modify_service,
         }
 
     async def run(self) -> None:
@@ -113,19 +113,19 @@ class GuestService:
             await self._serve(reader)
 
     async def _serve(self, reader: asyncio.StreamReader) -> None:
-        collected = frames.Reader()
+        collected = bridge_frames.Reader()
         assert self._writer is not None
         try:
             while data := await reader.read(1 << 16):
                 for frame_type, number, body in collected.feed(data):
-                    if frame_type & frames.KIND != frames.REQUEST:
-                        raise frames.FrameError(f"a frame of type 0x{frame_type:08X}")
+                    if frame_type & bridge_frames.KIND != bridge_frames.REQUEST:
+                        raise bridge_frames.FrameError(f"a frame of type 0x{frame_type:08X}")
                     task = asyncio.get_running_loop().create_task(
-                        self._answer(frame_type & frames.PROCEDURE, number, body)
+                        self._answer(frame_type & bridge_frames.PROCEDURE, number, body)
                     )
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
-        except (ConnectionError, frames.FrameError) as error:
+        except (ConnectionError, bridge_frames.FrameError) as error:
             print(f"guest: the bridge ended: {error}", file=sys.stderr, flush=True)
         finally:
             self._writer.close()
@@ -142,7 +142,7 @@ class GuestService:
             function = self._procedures.get(procedure)
             if function is None:
                 raise HcsError(HCS_E_UNKNOWN_MESSAGE, f"the guest does not know procedure 0x{procedure:08X}")
-            if procedure != frames.NEGOTIATE and not self._negotiated:
+            if procedure != bridge_frames.NEGOTIATE and not self._negotiated:
                 raise HcsError(HCS_E_PROTOCOL_ERROR, "the protocol has not been negotiated")
             messages.check_request(procedure, message, self.build)
             answer = {"Result": 0} | await function(str(message.get("ContainerId", "")), message)
@@ -153,16 +153,16 @@ class GuestService:
             answer = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
         # The journal first: a host that has its answer may end the VM at once, and with it whatever was not told.
         self.answered(messages.report(procedure, message, answer, started, time.perf_counter() - clock))
-        self._send(frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
+        self._send(bridge_frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
 
     def _send(self, frame_type: int, number: int, message: Message) -> None:
         if self._writer is None:
             return
         try:
-            data = frames.encode(frame_type, number, message)
-        except frames.TooLargeError as error:
+            data = bridge_frames.encode(frame_type, number, message)
+        except bridge_frames.TooLargeError as error:
             failure = _failure(HcsError(ERROR_INSUFFICIENT_BUFFER, f"the answer is too large for the bridge: {error}"))
-            data = frames.encode(frame_type, number, {"ActivityId": message.get("ActivityId", NULL)} | failure)
+            data = bridge_frames.encode(frame_type, number, {"ActivityId": message.get("ActivityId", NULL)} | failure)
         self._writer.write(data)
 
     # the VM itself and its containers
@@ -205,7 +205,7 @@ class GuestService:
             "Operation": "None",
             "Result": 0,
         }
-        self._send(frames.NOTIFICATION | frames.CREATE, 0, notification)
+        self._send(bridge_frames.NOTIFICATION | bridge_frames.CREATE, 0, notification)
 
     async def _start(self, identifier: str, message: Message) -> Message:
         if identifier != NULL:

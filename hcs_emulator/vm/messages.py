@@ -9,7 +9,7 @@ from hcs_emulator.service.schema.common import VERSION
 from hcs_emulator.service.schema.container import CONTAINER
 from hcs_emulator.service.schema.shapes import Anything, Bool, Enum, Int, ListOf, Record, Shape, Str, check
 from hcs_emulator.service.schema.system import check_version
-from hcs_emulator.vm import frames
+from hcs_emulator.vm import bridge_frames
 
 UINT32 = Int(0, 2**32 - 1)
 # The caller's span is called ocsc by shims up to hcsshim 0.15.0-rc.3, and otsc since.
@@ -30,19 +30,19 @@ _EXECUTE = Record(
 )
 
 REQUESTS: dict[int, Record] = {
-    frames.NEGOTIATE: _message(
+    bridge_frames.NEGOTIATE: _message(
         {"MinimumVersion": UINT32, "MaximumVersion": UINT32}, "MinimumVersion", "MaximumVersion"
     ),
-    frames.CREATE: _message({"ContainerConfig": Str()}, "ContainerConfig"),
-    frames.EXECUTE_PROCESS: _message({"Settings": _EXECUTE}, "Settings"),
-    frames.WAIT_FOR_PROCESS: _message({"ProcessId": UINT32, "TimeoutInMs": UINT32}, "ProcessId"),
-    frames.SIGNAL_PROCESS: _message({"ProcessId": UINT32, "Options": Anything()}, "ProcessId"),
-    frames.RESIZE_CONSOLE: _message(
+    bridge_frames.CREATE: _message({"ContainerConfig": Str()}, "ContainerConfig"),
+    bridge_frames.EXECUTE_PROCESS: _message({"Settings": _EXECUTE}, "Settings"),
+    bridge_frames.WAIT_FOR_PROCESS: _message({"ProcessId": UINT32, "TimeoutInMs": UINT32}, "ProcessId"),
+    bridge_frames.SIGNAL_PROCESS: _message({"ProcessId": UINT32, "Options": Anything()}, "ProcessId"),
+    bridge_frames.RESIZE_CONSOLE: _message(
         {"ProcessId": UINT32, "Height": Int(0, 65535), "Width": Int(0, 65535)}, "ProcessId"
     ),
-    frames.GET_PROPERTIES: _message({"Query": Str()}),
-    frames.MODIFY_SETTINGS: _message({"Request": Anything()}, "Request"),
-    frames.MODIFY_SERVICE_SETTINGS: _message({"PropertyType": Str(), "Settings": Anything()}, "PropertyType"),
+    bridge_frames.GET_PROPERTIES: _message({"Query": Str()}),
+    bridge_frames.MODIFY_SETTINGS: _message({"Request": Anything()}, "Request"),
+    bridge_frames.MODIFY_SERVICE_SETTINGS: _message({"PropertyType": Str(), "Settings": Anything()}, "PropertyType"),
 }
 _PLAIN = _message()
 
@@ -75,22 +75,22 @@ QUERY = Record({"PropertyTypes": ListOf(Enum("Statistics", "ProcessList", "Syste
 
 
 _NAMES = {
-    frames.CREATE: "Create",
-    frames.START: "Start",
-    frames.SHUTDOWN_GRACEFUL: "ShutdownGraceful",
-    frames.SHUTDOWN_FORCED: "ShutdownForced",
-    frames.EXECUTE_PROCESS: "ExecuteProcess",
-    frames.WAIT_FOR_PROCESS: "WaitForProcess",
-    frames.SIGNAL_PROCESS: "SignalProcess",
-    frames.RESIZE_CONSOLE: "ResizeConsole",
-    frames.GET_PROPERTIES: "GetProperties",
-    frames.MODIFY_SETTINGS: "ModifySettings",
-    frames.NEGOTIATE: "NegotiateProtocol",
-    frames.DUMP_STACKS: "DumpStacks",
-    frames.DELETE_CONTAINER_STATE: "DeleteContainerState",
-    frames.UPDATE_CONTAINER: "UpdateContainer",
-    frames.LIFECYCLE: "LifecycleNotification",
-    frames.MODIFY_SERVICE_SETTINGS: "ModifyServiceSettings",
+    bridge_frames.CREATE: "Create",
+    bridge_frames.START: "Start",
+    bridge_frames.SHUTDOWN_GRACEFUL: "ShutdownGraceful",
+    bridge_frames.SHUTDOWN_FORCED: "ShutdownForced",
+    bridge_frames.EXECUTE_PROCESS: "ExecuteProcess",
+    bridge_frames.WAIT_FOR_PROCESS: "WaitForProcess",
+    bridge_frames.SIGNAL_PROCESS: "SignalProcess",
+    bridge_frames.RESIZE_CONSOLE: "ResizeConsole",
+    bridge_frames.GET_PROPERTIES: "GetProperties",
+    bridge_frames.MODIFY_SETTINGS: "ModifySettings",
+    bridge_frames.NEGOTIATE: "NegotiateProtocol",
+    bridge_frames.DUMP_STACKS: "DumpStacks",
+    bridge_frames.DELETE_CONTAINER_STATE: "DeleteContainerState",
+    bridge_frames.UPDATE_CONTAINER: "UpdateContainer",
+    bridge_frames.LIFECYCLE: "LifecycleNotification",
+    bridge_frames.MODIFY_SERVICE_SETTINGS: "ModifyServiceSettings",
 }
 
 

@@ -11,8 +11,8 @@ from hcs_emulator.service.schema.common import LAYER, LTSC2025, MAPPED_DIRECTORY
 from hcs_emulator.service.schema.modify import check_modification
 from hcs_emulator.service.schema.network import ENDPOINT, NAMESPACE
 from hcs_emulator.service.schema.shapes import Anything, Enum, Guid, Int, ListOf, Record, Shape, Str, check, since
-from hcs_emulator.service.silo import LaunchError
-from hcs_emulator.vm.hosted import Hosted
+from hcs_emulator.service.silo.silo import LaunchError
+from hcs_emulator.vm.container import Hosted
 from hcs_emulator.vm.resources import Resources
 
 OPERATION = "Modify settings"

@@ -13,7 +13,6 @@ import os
 import re
 from typing import Any
 
-from hcs_emulator.service import mounts
 from hcs_emulator.service.errors import (
     ERROR_ALREADY_EXISTS,
     ERROR_FILE_NOT_FOUND,
@@ -22,7 +21,8 @@ from hcs_emulator.service.errors import (
     HCS_E_INVALID_LAYER,
     HcsError,
 )
-from hcs_emulator.service.layers import disk_content, layer_files
+from hcs_emulator.service.storage import mounts
+from hcs_emulator.service.storage.layers import disk_content, layer_files
 
 _SHARE = re.compile(
     r"\\\\\?\\VMSMB\\VSMB-\{dcc079ae-60ba-4d07-847c-3493609c0870\}\\([^\\]+)(?:\\(.*))?\Z", re.IGNORECASE | re.DOTALL

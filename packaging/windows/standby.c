@@ -1,4 +1,4 @@
-/* The standby's client: a warm spare (shim/commands/spare.py) becomes the daemon that a cold start would have made.
+/* The standby's client: a warm spare (shim/commands/standby/windows.py) becomes the daemon that a cold start would have made.
 
    A standby is never a reason for a failed or wrong start. The spare says that it is awake before it gets anything. Then it is
    given the pipe and the log for its last words, and told the rest: options, arguments, environment; nothing of containerd's.

@@ -137,7 +137,7 @@ void name_listener(struct daemon *daemon, HANDLE listener) {
     snprintf(daemon->number, sizeof daemon->number, "%llu", (unsigned long long)(uintptr_t)listener);
 }
 
-/* As shim/commands/spawn.py writes them, and the pipe. */
+/* As shim/commands/spawned.py writes them, and the pipe. */
 static void put_words(struct daemon *daemon, const struct command *command, const char *bundle, const char *address,
     bool is_sandbox, char *standby) {
     const char *words[] = {"-namespace", command->namespace, "-address", command->address, "-publish-binary",

@@ -38,6 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from runhcs.demo.show import show
+    from runhcs.demo.run import show
 
     return show(as_json=args.json, keep=args.keep, with_containerd=not args.no_containerd)

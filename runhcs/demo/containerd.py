@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from runhcs.demo import DemoError, family
+from runhcs.demo import DemoError, process_tree
 from runhcs.demo.workspace import NAMESPACE, Workspace
 
 RUNTIME = "io.containerd.runhcs.v1"
@@ -78,7 +78,7 @@ class Containerd:
         raise DemoError(f"containerd does not start:\n{self.log()}")
 
     def ctr(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return family.run(
+        return process_tree.run(
             ["ctr", *arguments], cwd=self._workspace.directory, env=self.env, timeout=COMMAND_TIMEOUT
         )
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hcs_emulator.service import cgroup
+from hcs_emulator.service.silo import cgroup
 from runhcs import emulator
-from runhcs.demo import family
+from runhcs.demo import process_tree
 from runhcs.demo.workspace import Workspace, mounts_below
 
 # What ends on its own may need a moment for it.
@@ -50,8 +50,8 @@ def compute_systems(workspace: Workspace) -> Found:
 
 
 def processes(own: set[int]) -> Found:
-    family.bury(own)
-    return [family.describe(pid) for pid in family.descendants()]
+    process_tree.bury(own)
+    return [process_tree.describe(pid) for pid in process_tree.descendants()]
 
 
 def mounts(workspace: Workspace) -> Found:
@@ -89,7 +89,7 @@ def directory(workspace: Workspace) -> Found:
 
 
 def remove_by_force(workspace: Workspace, own: set[int]) -> None:
-    family.end(family.descendants(), own)
+    process_tree.end(process_tree.descendants(), own)
     for point in reversed(mounts_below(workspace.directory)):
         subprocess.run(["umount", "-l", point], check=False, timeout=10, stderr=subprocess.DEVNULL)
     workspace.remove()

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any, TypeVar
 
-from runhcs.demo import DemoError, family
+from runhcs.demo import DemoError, process_tree
 from runhcs.demo.events import status_text
 from runhcs.demo.record import CALL, OUTPUT, Record
 from runhcs.demo.streams import Output
@@ -96,7 +96,7 @@ class Shim:
             "MAX_SHIM_VERSION": "2",
             "GOMAXPROCS": "2",
         }
-        done = family.run(
+        done = process_tree.run(
             [str(self.workspace.launcher), *flags, action], cwd=self.bundle, env=env, timeout=COMMAND_TIMEOUT,
             stdin=self.options.encode() if self.options is not None and action == "start" else b"",
         )  # fmt: skip
@@ -214,7 +214,7 @@ class Shim:
 
     def _wait_for_the_end(self) -> None:
         deadline = time.monotonic() + END_TIMEOUT
-        while family.is_alive(self.pid):
+        while process_tree.is_alive(self.pid):
             if time.monotonic() > deadline:
                 raise DemoError(f"the shim of {self.id} (pid {self.pid}) has not ended after Shutdown")
             time.sleep(0.001)
@@ -225,8 +225,8 @@ class Shim:
             return
         try:
             pid = self.pid or int((self.bundle / "shim.pid").read_text())
-            if self.pod is None and pid in family.descendants():
-                family.end([pid], set())
+            if self.pod is None and pid in process_tree.descendants():
+                process_tree.end([pid], set())
             self._command("delete")
         except (DemoError, OSError, ValueError, subprocess.SubprocessError):
             pass  # there was no daemon yet; what is left otherwise will be found

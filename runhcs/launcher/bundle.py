@@ -15,8 +15,8 @@ from runhcs.launcher.placing import write_whole
 
 BOOT = Path(__file__).with_name("boot.py")
 NAME = "containerd-shim-runhcs-v1"
-# What `start` and `delete` load, and what a daemon loads before it can answer: tests/emulated/test_imports.py holds the
-# same lists. The rest is loaded later.
+# What `start` and `delete` load, and what a daemon loads before it can answer. The rest is loaded later.
+# tests/emulated/commands/test_import_budget.py holds the same lists.
 COMMANDS = frozenset(
     (
         "shim", "shim.__main__", "shim.commands", "shim.commands.start", "shim.commands.delete", "shim.lean_json",
@@ -27,12 +27,12 @@ COMMANDS = frozenset(
 DAEMON = frozenset(
     (
         "shim", "shim.__main__", "shim.logs", "shim.spans",
-        "shim.commands", "shim.commands.adopt", "shim.commands.serve",
+        "shim.commands", "shim.commands.adopted", "shim.commands.serve",
         "shim.platform", "shim.platform.log_channel", "shim.platform.linux", "shim.platform.linux.files",
         "shim.platform.linux.endpoint", "shim.platform.linux.daemon", "shim.platform.linux.log_channel",
         "shim.api", "shim.api.wire",
-        "shim.task", "shim.task.context", "shim.task.errors", "shim.task.events", "shim.task.pod", "shim.task.service",
-        "shim.task.stacks",
+        "shim.task", "shim.task.context", "shim.task.errors", "shim.task.events", "shim.task.events.publisher",
+        "shim.task.pod", "shim.task.service", "shim.task.diagnostics", "shim.task.diagnostics.stacks",
         "shim.ttrpc", "shim.ttrpc.call", "shim.ttrpc.connection", "shim.ttrpc.core", "shim.ttrpc.deadlines",
         "shim.ttrpc.envelope", "shim.ttrpc.outbox", "shim.ttrpc.server", "shim.ttrpc.sockets", "shim.ttrpc.status",
         "shim.ttrpc.streams", "shim.ttrpc.transport", "shim.ttrpc.workers",

@@ -3,9 +3,9 @@
    Most of what `start` and `delete` cost in Python is Python's own start. So the commands as they usually come are done
    here: `start` makes the socket and has Python serve it, which containerd need not wait for; `delete` of what left nothing
    behind says so. Whatever is unusual in any way, and every error, is left to Python, which knows all of it and what to
-   say: this program then becomes Python. tests/emulated/test_start.py and its neighbours run with and without it.
+   say: this program then becomes Python. tests/emulated/commands/test_start.py and its neighbours run with and without it.
 
-   If there is a standby (shim/commands/standby.py), the daemon is a process that has everything loaded already.
+   If there is a standby (shim/commands/standby/command.py), the daemon is a process that has everything loaded already.
 
    RUNHCS_NATIVE=0 leaves every command to Python. */
 #define _GNU_SOURCE

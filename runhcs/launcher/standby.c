@@ -3,7 +3,7 @@
    A standby is never a reason for a failed or wrong start. The spare says that it is awake before it gets anything; until
    then a daemon can still be made otherwise. It is given a socket that listens, the log for its last words, arguments and
    environment, and nothing of containerd's: a process that hangs cannot hold a pipe open that somebody waits for. This
-   program's end before the word that all is done closes the connection, and ends the daemon (shim/commands/adopt.py). */
+   program's end before the word that all is done closes the connection, and ends the daemon (shim/commands/adopted.py). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>

@@ -61,9 +61,9 @@ def _free_all(bundle: str) -> None:
     deadline = time.monotonic() + FREE_TIME
     failures = _free(bundle, deadline)
     if is_sandbox_bundle(bundle):
-        from shim.task import joined
+        from shim.task import pod_members
 
-        for workload in joined.bundles(bundle):
+        for workload in pod_members.bundles(bundle):
             failures += _free(workload, deadline)
     if failures:
         raise CommandError("; ".join(str(failure) for failure in failures))

@@ -19,16 +19,17 @@ from shim.commands import Bootstrap, CommandError, Flags, is_sandbox_bundle, rea
 from shim.logs import Log, NullChannel
 from shim.platform import daemon, endpoint, files
 from shim.platform.log_channel import LogChannel
-from shim.task import service, stacks
+from shim.task import service
 from shim.task.context import ShimContext
-from shim.task.events import Publisher
+from shim.task.diagnostics import stacks
+from shim.task.events.publisher import Publisher
 from shim.ttrpc.server import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
 
-    from shim.task.events import Sender
+    from shim.task.events.publisher import Sender
 
 DRAIN_TIME = 3.0
 # The answer to Shutdown(now) itself must still leave.
@@ -146,7 +147,7 @@ def _warm_up(context: ShimContext, link: _socket.socket | None) -> None:
 
 
 def _connect(flags: Flags, boot: Bootstrap) -> Sender:
-    from shim.task.senders import CommandSender, ForwardSender
+    from shim.task.events.transports import CommandSender, ForwardSender
 
     address = files.environment("TTRPC_ADDRESS") or boot.ttrpc_address
     if address:

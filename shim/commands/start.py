@@ -103,7 +103,7 @@ def sandbox_answer(address: str) -> str:
 
 def _join(flags: Flags, sandbox: str, address: str, bundle: str) -> None:
     """Into the sandbox's daemon: containerd finds it by the files in this bundle after a restart."""
-    from shim.commands.dial import DialError, connect_pid
+    from shim.commands.pod_connect import DialError, connect_pid
 
     try:
         pid = connect_pid(endpoint.path_of(address), sandbox, POD_TIMEOUT)
@@ -124,9 +124,9 @@ def _join(flags: Flags, sandbox: str, address: str, bundle: str) -> None:
 def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
     """A daemon of its own. Whatever fails, what was made until then goes."""
     if not daemon.FORKS:
-        from shim.commands import spawn
+        from shim.commands import spawned
 
-        spawn.launch(flags, boot, address, bundle, is_sandbox, answer)
+        spawned.launch(flags, boot, address, bundle, is_sandbox, answer)
         return
     listener = endpoint.listen(address)
     step = WRITE_FILES

@@ -59,7 +59,7 @@ class Container:
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> Container:
-        """Make the compute system of a spec that `shim.oci.prelude.settle` has been through.
+        """Make the compute system of a spec that `shim.oci.normalize.settle` has been through.
 
         `rootfs` are the mounts of the request. `warn` takes a sentence for the log. Raises InvalidSpec, HcsError or
         OSError.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shim.hcs_bindings.errors import During, HcsError
-from shim.oci import annotations as names
+from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 
 TYPE_CHECKING = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shim.hcs_bindings.windows_version import windows_build
-from shim.oci import annotations as names
+from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 from shim.oci.spec import parse
 from shim.platform import files
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.oci.annotations import Annotations
+    from shim.oci.annotations.container import Annotations
 
 FIRST_BUILD = 20348
 _MAX_FILE = 1 << 20

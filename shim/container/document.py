@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shim.container import registry, resources
-from shim.oci import annotations as names
+from shim.container import registry_changes, resources
+from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def draft(
     container["Processor"] = resources.processor(spec, processors, warn)
     if spec.windows.has("network"):
         container["Networking"] = _networking(spec)
-    container["RegistryChanges"] = registry.changes(spec, id, warn, dump_location)
+    container["RegistryChanges"] = registry_changes.changes(spec, id, warn, dump_location)
     if assign_devices and (devices := _devices(spec)):
         container["AssignedDevices"] = devices
     if names.DEVICE_EXTENSIONS in spec.annotations:

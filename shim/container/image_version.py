@@ -68,7 +68,7 @@ def _stand_in(path: str) -> int:
 
 
 def _from_registry(base: str) -> int:
-    from shim.container.hive import Hive, HiveError
+    from shim.container.registry_hive import Hive, HiveError
 
     for names in _HIVES:
         try:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 
 from shim.lean_json import loads
-from shim.oci.annotation_table import note
+from shim.oci.annotations.table import note
 from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
 from shim.platform import host
 

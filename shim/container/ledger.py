@@ -39,18 +39,18 @@ PIECE = 64 << 10
 
 # What frees each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
 FREERS = {
-    "system": ("shim.container.freeing", "free_system"),
-    "vm": ("shim.container.freeing", "free_system"),
-    "job": ("shim.container.freeing", "free_job"),
-    "user": ("shim.container.freeing", "free_user"),
-    "mount_point": ("shim.container.freeing", "free_mount_point"),
-    "namespace": ("shim.container.freeing", "free_namespace"),
-    "endpoint": ("shim.container.freeing", "free_endpoint"),
-    "credentials": ("shim.container.freeing", "free_credentials"),
-    "layer": ("shim.container.freeing", "free_layer"),
-    "overlay": ("shim.container.freeing", "free_overlay"),
-    "cim": ("shim.container.freeing", "free_cim"),
-    "mount": ("shim.container.freeing", "free_mount"),
+    "system": ("shim.container.cleanup", "free_system"),
+    "vm": ("shim.container.cleanup", "free_system"),
+    "job": ("shim.container.cleanup", "free_job"),
+    "user": ("shim.container.cleanup", "free_user"),
+    "mount_point": ("shim.container.cleanup", "free_mount_point"),
+    "namespace": ("shim.container.cleanup", "free_namespace"),
+    "endpoint": ("shim.container.cleanup", "free_endpoint"),
+    "credentials": ("shim.container.cleanup", "free_credentials"),
+    "layer": ("shim.container.cleanup", "free_layer"),
+    "overlay": ("shim.container.cleanup", "free_overlay"),
+    "cim": ("shim.container.cleanup", "free_cim"),
+    "mount": ("shim.container.cleanup", "free_mount"),
 }
 # A utility VM, or a job of processes: what it holds of the rest is free when it is gone.
 FIRST = ("vm", "job")

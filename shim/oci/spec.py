@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shim.api.runhcs_options import Options
 from shim.lean_json import loads
-from shim.oci import annotations as names
 from shim.oci import windows_versions
-from shim.oci.annotations import Annotations
+from shim.oci.annotations import container as names
+from shim.oci.annotations.container import Annotations
 from shim.oci.errors import InvalidSpec
 from shim.oci.section import Section, wrong_type
 from shim.platform import files
@@ -65,7 +65,7 @@ class Spec:
             if not isinstance(value, str):
                 raise wrong_type(given.where(name), value, str)
         self.annotations = Annotations(dict(given.values))
-        #: The runtime options that go with it, once `shim.oci.prelude.settle` has seen both.
+        #: The runtime options that go with it, once `shim.oci.normalize.settle` has seen both.
         self.options = Options()
 
     # What kind of container it asks for.

@@ -128,7 +128,7 @@ def mount(source: str, target: str, fstype: str, options: Sequence[str]) -> None
     """Mount a root file system as a snapshotter describes it. Only where HCS is emulated."""
     if sys.platform == "win32":
         raise OSError(50, "Windows mounts layers, not file systems")
-    from shim.platform.mounts_linux import mount as mount_linux
+    from shim.platform.linux.mounts import mount as mount_linux
 
     if fstype != "overlay" or sum(len(option) + 1 for option in options) < MAX_MOUNT_DATA:
         mount_linux(source, target, fstype, options)
@@ -159,7 +159,7 @@ def unmount(target: str) -> None:
     """Unmount what is there; nothing being there is as good. What is in use goes when its last user does."""
     if sys.platform == "win32":
         return
-    from shim.platform.mounts_linux import unmount as unmount_linux
+    from shim.platform.linux.mounts import unmount as unmount_linux
 
     try:
         unmount_linux(target)

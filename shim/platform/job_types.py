@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from shim.platform.exits import Exit
+    from shim.platform.exit_event import Exit
 
     Document = dict[str, Any]
 

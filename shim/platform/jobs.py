@@ -54,18 +54,18 @@ def remove_user(name: str) -> None:
 def end_job(fields: Mapping[str, str], deadline: float) -> None:
     """What a job leaves when its shim is killed. On Windows it ends with its last handle."""
     if sys.platform != "win32":
-        from shim.platform.linux import job_groups
+        from shim.platform.linux import job_cgroups
 
-        job_groups.end(fields.get("groups", "").split("|"), deadline)
+        job_cgroups.end(fields.get("groups", "").split("|"), deadline)
 
 
 def groups_of(id: str) -> str:
     """What the ledger has to know to end a job without its shim."""
     if sys.platform == "win32":
         return ""
-    from shim.platform.linux import job_groups
+    from shim.platform.linux import job_cgroups
 
-    return "|".join(job_groups.Groups(id).paths())
+    return "|".join(job_cgroups.Groups(id).paths())
 
 
 def mount_volume(volume: str, directory: str) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shim.logs import Log
-    from shim.task.events import Publisher
+    from shim.task.events.publisher import Publisher
 
 
 class ShimContext:

@@ -3,7 +3,7 @@
 A shim serves either one standalone container, or a pod: its sandbox, created first, and the workload containers that
 join it while the sandbox runs. Which one a Create is about stands in the spec's annotations, and has to agree with
 how the shim was started and with what is here already. Making a container is the maker's business
-(`shim.task.making`).
+(`shim.task.create`).
 
 A standalone task and a sandbox stay known after their Delete, until Shutdown, so that a repeated Delete gets the same
 answer; a deleted workload is forgotten, since its pod may live for years.
@@ -116,12 +116,12 @@ class Pod:
 
     def _make_noted(self, request: CreateTaskRequest) -> Task:
         """One that containerd will not run `delete` for."""
-        from shim.task import joined
+        from shim.task import pod_members
 
         def leave() -> None:
-            joined.leave(self._context.bundle, request.id, request.bundle)
+            pod_members.leave(self._context.bundle, request.id, request.bundle)
 
-        joined.enter(self._context.bundle, request.id, request.bundle)
+        pod_members.enter(self._context.bundle, request.id, request.bundle)
         try:
             task = self._make(self._context, request, self)
         except BaseException:
@@ -148,7 +148,7 @@ class Pod:
 
     def check(self, id: str, role: Role) -> None:
         """Refuse a container whose annotations do not fit this shim, before anything is made for it."""
-        from shim.oci.annotations import CONTAINER_TYPE, SANDBOX_ID  # there is a spec, so they are loaded
+        from shim.oci.annotations.container import CONTAINER_TYPE, SANDBOX_ID  # there is a spec, so they are loaded
 
         kind, sandbox_id = role.container_type, role.sandbox_id
         if not self._context.is_sandbox:

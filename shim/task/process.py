@@ -23,8 +23,8 @@ from shim.api.types import Status
 from shim.api.wellknown import Timestamp
 from shim.spans import span, task_span
 from shim.task.errors import deadline_exceeded, failed_precondition, not_found
+from shim.task.one_shot import Waiters
 from shim.task.signals import console_event
-from shim.task.waiters import Waiters
 from shim.ttrpc.status import StatusError
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shim.logs import Log
-    from shim.task.seam import HcsProcess, ProcessIO
+    from shim.task.interfaces import HcsProcess, ProcessIO
 
 # Until a process has exited: the status that reads as "not known", and the zero time of Go (an absent time would read
 # as 1970).

@@ -72,7 +72,7 @@ def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
         INSPECT: {"Shim": service.diagnostic("Shim")},
     }
     if context.sandbox_api:
-        from shim.task.sandbox import SANDBOX, SandboxService
+        from shim.task.sandbox_service import SANDBOX, SandboxService
 
         services[SANDBOX] = SandboxService(pod, context).methods(service.guarded)
     return services
@@ -81,13 +81,13 @@ def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
 def warm_up(context: ShimContext) -> None:
     """Import what the first Create and Start will need, while nobody waits. What is asked for rarely is not loaded:
     the interpreter does one thing at a time, and a Create may be waiting."""
-    from shim.task import making
+    from shim.task import create as making
 
     making.warm_up(context)
 
 
 def _make(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
-    from shim.task import making
+    from shim.task import create as making
 
     return making.make_task(context, request, pod)
 
@@ -146,7 +146,7 @@ class TaskService:
         """A question about this shim itself."""
 
         def ask(call: Call) -> bytes:
-            from shim.task import diagnostics
+            from shim.task.diagnostics import service as diagnostics
 
             return diagnostics.HANDLERS[name](self._pod, self._context, call)
 
@@ -241,16 +241,16 @@ class TaskService:
         ).encode()
 
     def pids(self, call: Call) -> bytes:
-        from shim.task import figures
+        from shim.task.stats import collect
 
         task = self._pod.task(api.PidsRequest.decode(call.payload).id)
-        return api.PidsResponse(processes=figures.pids(task)).encode()
+        return api.PidsResponse(processes=collect.pids(task)).encode()
 
     def stats(self, call: Call) -> bytes:
-        from shim.task import figures
+        from shim.task.stats import collect
 
         task = self._pod.task(api.StatsRequest.decode(call.payload).id)
-        return api.StatsResponse(stats=figures.stats(task)).encode()
+        return api.StatsResponse(stats=collect.stats(task)).encode()
 
     def pause(self, call: Call) -> bytes:
         self._pod.task(api.PauseRequest.decode(call.payload).id).pause()
@@ -266,7 +266,7 @@ class TaskService:
         return EMPTY
 
     def exec(self, call: Call) -> bytes:
-        from shim.task import making
+        from shim.task import create as making
 
         request = api.ExecProcessRequest.decode(call.payload)
         making.add_exec(self._context, self._pod.task(request.id), request)
@@ -283,9 +283,9 @@ class TaskService:
         return EMPTY
 
     def update(self, call: Call) -> bytes:
-        from shim.task import update
+        from shim.task.update import container
 
         request = api.UpdateTaskRequest.decode(call.payload)
-        update.require_resources(request)
-        update.apply(self._pod.task(request.id), request)
+        container.require_resources(request)
+        container.apply(self._pod.task(request.id), request)
         return EMPTY

@@ -22,9 +22,9 @@ from shim.task.errors import (
     refuses,
     unimplemented,
 )
+from shim.task.one_shot import Waiters
 from shim.task.process import FORCED_EXIT, Process
 from shim.task.signals import SIGKILL, console_event
-from shim.task.waiters import Waiters
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from shim.api.task import CreateTaskRequest
     from shim.logs import Log
-    from shim.task.announce import Announcer
-    from shim.task.seam import Container, Document, HcsProcess, ProcessIO
+    from shim.task.events.task_events import Announcer
+    from shim.task.interfaces import Container, Document, HcsProcess, ProcessIO
     from shim.uvm.vm import Vm
 
 # HCS answers a question at once, or is in trouble.

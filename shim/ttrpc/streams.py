@@ -10,17 +10,7 @@ frame, everybody else finds the stream gone.
 
 from __future__ import annotations
 
-from shim.ttrpc.core import (
-    DATA,
-    MAX_DATA,
-    NO_DATA,
-    OVERSIZED,
-    REMOTE_CLOSED,
-    REMOTE_OPEN,
-    REQUEST,
-    RESPONSE,
-    Decoder,
-)
+from shim.ttrpc.core import DATA, MAX_DATA, NO_DATA, OVERSIZED, REMOTE_CLOSED, REMOTE_OPEN, REQUEST, RESPONSE, Decoder
 from shim.ttrpc.envelope import DecodeError, decode_request, decode_response
 from shim.ttrpc.status import INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, ClosedError
 

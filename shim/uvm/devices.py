@@ -15,7 +15,7 @@ from shim.hcs_bindings.errors import UNEXPECTED, HcsError
 from shim.hcs_bindings.windows_version import windows_build
 from shim.oci.errors import InvalidSpec
 from shim.platform import host
-from shim.uvm.vm_process import output_in_vm
+from shim.uvm.gcs.process import output_in_vm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What a utility VM asks of whatever runs inside it. For type checkers only.
 
-`shim.uvm.bridge_guest` fulfils it for Windows guests, over the bridge. Another kind of guest (Linux, or one behind a
+`shim.uvm.windows.guest` fulfils it for Windows guests, over the bridge. Another kind of guest (Linux, or one behind a
 connection that HCS manages) brings its own and is used the same way. Documents are dicts; failures are HcsError, as
 of a compute system on the host, and once the guest is gone every call fails at once with "already stopped".
 """

@@ -3,14 +3,14 @@ says node by node what it has."""
 
 from __future__ import annotations
 
-from shim.oci import vm_annotations as names
+from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.oci.annotations import Annotations
+    from shim.oci.annotations.container import Annotations
 
     Document = dict[str, Any]
 

@@ -6,18 +6,19 @@ contradicts itself, or what this host cannot do, is refused with a sentence.
 
 from __future__ import annotations
 
-from shim.container import registry
-from shim.oci import annotations as container_names
-from shim.oci import vm_annotations as names
+from shim.container import registry_changes
+from shim.oci.annotations import container as container_names
+from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
-from shim.uvm import log_sources, numa
+from shim.uvm import numa
+from shim.uvm.windows import log_sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from shim.oci.annotations import Annotations
+    from shim.oci.annotations.container import Annotations
     from shim.oci.spec import Spec
 
     Document = dict[str, Any]
@@ -31,7 +32,7 @@ CPU_GROUP_BUILD = 19043
 
 
 class VmSettings:
-    """One VM's settings. Plain values; `shim.uvm.document` puts them where HCS looks for them."""
+    """One VM's settings. Plain values; `shim.uvm.windows.document` puts them where HCS looks for them."""
 
     __slots__ = (
         "allow_overcommit", "compartments", "console_pipe", "cpu_group", "deferred_commit", "dump_directory",
@@ -76,7 +77,7 @@ class VmSettings:
         self.shares_read_only = annotations.flag(names.SHARES_READ_ONLY)
         self.compartments = not annotations.flag(names.NO_COMPARTMENTS)
         self.utc = annotations.flag(names.NO_TIME_ZONE)
-        self.registry = registry.given(spec, names.REGISTRY, warn)
+        self.registry = registry_changes.given(spec, names.REGISTRY, warn)
         self.hvsocket_services = _hvsocket_services(annotations, warn)
         self.forward_logs = annotations.flag(names.FORWARD_LOGS)
         self.log_sources = log_sources.read(annotations, warn) if self.forward_logs else ""

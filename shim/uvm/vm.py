@@ -20,16 +20,16 @@ from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.windows_version import windows_build
 from shim.oci.errors import InvalidSpec
 from shim.platform import host, hvsocket, time_zone
-from shim.uvm import document
-from shim.uvm.bridge_guest import LOG_SERVICE_ID, SERVICE_ID, BridgeGuest
 from shim.uvm.devices import Devices
-from shim.uvm.disks import Disks
-from shim.uvm.guest_log import GuestLog
+from shim.uvm.gcs.log_forwarding import GuestLog
+from shim.uvm.gcs.stdio_listeners import Streams
+from shim.uvm.named_pipes import Pipes
 from shim.uvm.network import VmNetwork
-from shim.uvm.pipes import Pipes
+from shim.uvm.scsi import Disks
 from shim.uvm.settings import VmSettings
-from shim.uvm.shares import Shares
-from shim.uvm.stdio import Streams
+from shim.uvm.vsmb import Shares
+from shim.uvm.windows import document
+from shim.uvm.windows.guest import LOG_SERVICE_ID, SERVICE_ID, BridgeGuest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from shim.hcs_bindings.system import ComputeSystem
     from shim.logs import Log
     from shim.oci.spec import Spec
-    from shim.uvm.boot_files import BootFiles
+    from shim.uvm.windows.boot_files import BootFiles
 
     Document = dict[str, Any]
 

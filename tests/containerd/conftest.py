@@ -12,7 +12,7 @@ import pytest
 
 from tests.containerd.daemon import VERSIONS, Containerd
 from tests.containerd.node import Node
-from tests.emulated.emulator import Emulator
+from tests.support.emulator import Emulator
 
 PASSED = pytest.StashKey[bool]()
 

@@ -22,13 +22,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from runhcs.containerd_client import Client
+from runhcs.containerd.client import Client
 from tests.containerd.daemon import COMMAND_TIMEOUT, NAMESPACE, RUNTIME, Containerd
 from tests.containerd.event_watch import EventWatch
 from tests.containerd.oci_image import NAME as IMAGE
 from tests.containerd.oci_image import pack_image
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.image import make_image
+from tests.support.emulator import Emulator, eventually
+from tests.support.image import make_image
 
 __all__ = ["IMAGE", "Node"]
 

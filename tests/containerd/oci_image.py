@@ -1,4 +1,4 @@
-"""A small OCI image for `ctr images import`: the shell and programs of `tests.emulated.image`, packed as a registry
+"""A small OCI image for `ctr images import`: the shell and programs of `tests.support.image`, packed as a registry
 would hand them over."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.emulated.image import make_image
+from tests.support.image import make_image
 
 NAME = "example.test/small:1"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

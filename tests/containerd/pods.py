@@ -14,14 +14,14 @@ from typing import Any
 
 import grpc
 
+from runhcs.containerd.client import Client, ContainerdError, Exit, Pending, Streams
 from runhcs.containerd_api.tasks import WaitResponse
-from runhcs.containerd_client import Client, ContainerdError, Exit, Pending, Streams
 from shim.api.types import Status
 from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc import client as ttrpc
 from tests.containerd.daemon import NAMESPACE
 from tests.containerd.node import Node
-from tests.emulated.emulator import eventually
+from tests.support.emulator import eventually
 
 CONTAINER_TYPE = "io.kubernetes.cri.container-type"
 SANDBOX_ID = "io.kubernetes.cri.sandbox-id"

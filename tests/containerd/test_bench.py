@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import lifecycle, lives, suite
-from bench.candidates import COLD, INSTALLED, STANDBY
-from bench.results import Run, load
-from tests.fake_shim import write_program
+from bench.harness import suite
+from bench.harness.candidates import COLD, INSTALLED, STANDBY
+from bench.measures import lifecycle, lifecycles
+from bench.report.results import Run, load
+from tests.support.fake_shim import write_program
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 900
@@ -47,7 +48,7 @@ def test_the_quick_suite(tmp_path: Path) -> None:
     # How a life ends alternates, so both are there; what a shim does not have is not.
     told = {one.name for one in run.measures if not one.profile}
     assert set(lifecycle.MEASURES) - told <= {"Pause", "Resume", "Stats"}
-    for name in lives.POD_MEASURES:
+    for name in lifecycles.POD_MEASURES:
         assert set(samples(run, name, "pod")) == everyone
     assert set(samples(run, "Create", "hypervisor")) == {COLD, STANDBY}
     assert set(samples(run, "Create to running", "containerd")) == everyone

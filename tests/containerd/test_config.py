@@ -15,8 +15,8 @@ import grpc
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from runhcs.config_containerd import FORMATS
-from runhcs.config_runtimes import DEFAULTS
+from runhcs.config.containerd import FORMATS
+from runhcs.config.runtimes import DEFAULTS
 from tests.containerd.daemon import VERSIONS, Containerd
 
 STATUS = "/runtime.v1.RuntimeService/Status"

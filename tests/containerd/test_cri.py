@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from runhcs.containerd.client import Client, ContainerdError
 from runhcs.containerd_api import cri
-from runhcs.containerd_client import Client, ContainerdError
 from shim.api import cri_pod
 from shim.api.wire import Message
 from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
 from tests.containerd.oci_image import pack_image
-from tests.emulated.emulator import eventually
+from tests.support.emulator import eventually
 
 IMAGE = "example.test/pause:1"
 HANDLER = "runhcs"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shim.oci.annotations import SANDBOX_OS_VERSION, VM_MEMORY_SIZE_IN_MB
+from shim.oci.annotations.container import SANDBOX_OS_VERSION, VM_MEMORY_SIZE_IN_MB
 from tests.containerd.node import Node
 
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from runhcs.containerd_client import Client, ContainerdError
+from runhcs.containerd.client import Client, ContainerdError
 from shim.api.cgroups_v2 import Metrics
 from shim.api.types import Status
 from tests.containerd.node import Node
 from tests.containerd.pods import SIGKILL, SIGTERM, CriPod, connect, direct, expect_gone
-from tests.emulated.emulator import eventually
-from tests.emulated.vm_image import options, vm_workers
-from tests.task_client import TaskClient
+from tests.support.emulator import eventually
+from tests.support.task_client import TaskClient
+from tests.support.vm_image import options, vm_workers
 
 ISOLATIONS = {"process": None, "hypervisor": options()}
 

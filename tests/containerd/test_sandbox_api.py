@@ -11,9 +11,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from runhcs.containerd.client import Client, ContainerdError
+from runhcs.containerd.sandboxes import Sandboxes
 from runhcs.containerd_api.sandboxes import ControllerStartResponse
-from runhcs.containerd_client import Client, ContainerdError
-from runhcs.containerd_sandboxes import Sandboxes
 from shim.api import sandbox as api
 from shim.api.cgroups_v2 import Metrics
 from shim.api.cri_pod import PodSandboxConfig
@@ -21,14 +21,14 @@ from shim.api.packing import pack
 from shim.api.types import Status
 from shim.api.wellknown import Any as PackedAny
 from shim.platform import host
-from shim.task.sandbox import NOT_READY, READY, SANDBOX
+from shim.task.sandbox_service import NOT_READY, READY, SANDBOX
 from shim.ttrpc.status import NOT_FOUND, StatusError
 from tests.containerd.daemon import NAMESPACE, RUNTIME
 from tests.containerd.node import Node
 from tests.containerd.pods import FOREVER, SIGKILL, CriPod, connect, direct, expect_gone
-from tests.emulated.emulator import eventually
-from tests.emulated.vm_image import options as vm_options
-from tests.emulated.vm_image import vm_workers
+from tests.support.emulator import eventually
+from tests.support.vm_image import options as vm_options
+from tests.support.vm_image import vm_workers
 
 pytestmark = pytest.mark.parametrize("version", ["2.3"])
 

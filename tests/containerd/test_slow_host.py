@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runhcs.containerd_client import ContainerdError
+from runhcs.containerd.client import ContainerdError
 from tests.containerd.node import Node
 
 # Windows under load: a call is answered after a while, making and starting a container takes longer.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.containerd.node import Node
-from tests.emulated.emulator import eventually
-from tests.emulated.shim_commands import standbys
+from tests.support.emulator import eventually
+from tests.support.shim_commands import standbys
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.containerd.lives import crash_at_every_call
+from tests.containerd.lifecycles import crash_at_every_call
 from tests.containerd.node import Node
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.containerd.daemon import Containerd
-from tests.emulated.emulator import Emulator
-from tests.emulated.image import make_image
+from tests.support.emulator import Emulator
+from tests.support.image import make_image
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "usage.md"
 PLACE = "/srv/windows"

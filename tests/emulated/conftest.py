@@ -10,16 +10,16 @@ import pytest
 
 from shim.hcs_bindings import events
 from shim.hcs_bindings.system import ComputeSystem
-from tests.emulated.bindings import container, reset_libraries, use
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.host_process_lab import Jobs, world
-from tests.emulated.runhcs_tools import ToolShims
-from tests.emulated.scripted_service import Library, Scripted, scripted_service
-from tests.emulated.shim_commands import Binary
-from tests.emulated.shims import Shims
-from tests.emulated.vm_image import VmShims
-from tests.emulated.vm_lab import Vm
-from tests.emulated.wire_client import WireClient
+from tests.support.bindings import container, reset_libraries, use
+from tests.support.emulator import Emulator, eventually
+from tests.support.hostprocess import Jobs, world
+from tests.support.runhcs_tools import ToolShims
+from tests.support.scripted_service import Library, Scripted, scripted_service
+from tests.support.shim_commands import Binary
+from tests.support.shims import Shims
+from tests.support.vm import Vm
+from tests.support.vm_image import VmShims
+from tests.support.wire_client import WireClient
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.shims import Shims
 from tests.parity import cases, differences
+from tests.parity.environment import World
 from tests.parity.expected import EXPECTED
 from tests.parity.replay import Replay
-from tests.parity.world import World
+from tests.support.emulator import Emulator, eventually
+from tests.support.shims import Shims
 
 GROUPS = cases.groups()
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "parity.md"

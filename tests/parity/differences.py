@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.parity import answers, calls, compare
 from tests.parity.cases import Case
-from tests.parity.world import World
+from tests.parity.environment import World
 
 LOG_FORWARDING = "LogForwardingSupported"
 

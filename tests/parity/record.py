@@ -19,8 +19,8 @@ from typing import Any
 
 from tests.parity import calls
 from tests.parity.cases import CASES
-from tests.parity.wishes import WISHES
-from tests.parity.world import TOOL, make_files, make_networks, make_pipe
+from tests.parity.environment import TOOL, make_files, make_networks, make_pipe
+from tests.parity.scenarios import WISHES
 from tests.wine.conftest import ROOT, Machine, go_programs, tied_to_us
 
 BUILD = "18362"

@@ -12,12 +12,12 @@ from typing import Any
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.emulated.emulator import Emulator, eventually
-from tests.emulated.shims import Shim, Shims
 from tests.parity.answers import failure, plain, process_list, statistics
 from tests.parity.cases import Case
+from tests.parity.environment import World
 from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
-from tests.parity.world import World
+from tests.support.emulator import Emulator, eventually
+from tests.support.shims import Shim, Shims
 
 PATIENCE = 60.0
 

@@ -11,11 +11,11 @@ import pytest
 
 from shim.hcs_bindings.library import Library
 from shim.task.pod import Role
-from shim.task.stdio import relay
+from shim.task.stdio.process_io import relay
 from shim.ttrpc import deadlines, outbox, workers
-from tests.unit import stdio_lab
-from tests.unit.task_fakes import Harness
-from tests.unit.ttrpc_lab import RpcLab
+from tests.unit.platform import stdio_fixtures
+from tests.unit.task.fakes import Harness
+from tests.unit.ttrpc.fixtures import RpcLab
 
 
 @pytest.fixture(autouse=True)
@@ -54,15 +54,15 @@ def no_streams_left() -> Iterator[None]:
     """The relay ends with its last stream and keeps neither threads nor descriptors."""
     threads, descriptors = _thread._count(), len(os.listdir("/proc/self/fd"))
     yield
-    stdio_lab.eventually(lambda: not relay._running)
-    stdio_lab.eventually(lambda: _thread._count() <= threads)
-    stdio_lab.eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+    stdio_fixtures.eventually(lambda: not relay._running)
+    stdio_fixtures.eventually(lambda: _thread._count() <= threads)
+    stdio_fixtures.eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
 
 
 @pytest.fixture
-def lab(tmp_path: Path, no_streams_left: None) -> Iterator[stdio_lab.Lab]:
+def lab(tmp_path: Path, no_streams_left: None) -> Iterator[stdio_fixtures.Lab]:
     """A client's FIFOs, and processes that the test plays."""
-    lab = stdio_lab.Lab(tmp_path)
+    lab = stdio_fixtures.Lab(tmp_path)
     yield lab
     lab.close()
 
@@ -78,4 +78,4 @@ def rpc(monkeypatch: pytest.MonkeyPatch) -> Iterator[RpcLab]:
     lab.release.set()
     lab.server.shutdown(5)
     assert lab.server.connections() == []
-    stdio_lab.eventually(lambda: _thread._count() <= before)
+    stdio_fixtures.eventually(lambda: _thread._count() <= before)

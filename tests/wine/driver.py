@@ -28,7 +28,7 @@ from shim.platform.windows.pipe import dial  # noqa: E402
 from shim.ttrpc.client import Client  # noqa: E402
 from shim.ttrpc.server import Method, Server  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.task_client import TaskClient  # noqa: E402
+from tests.support.task_client import TaskClient  # noqa: E402
 
 EVENTS = "containerd.services.events.ttrpc.v1.Events"
 PATIENCE = 60.0
@@ -270,6 +270,6 @@ def main(*scenarios: Callable[[str, str], Any]) -> NoReturn:
 
 if __name__ == "__main__":
     sys.modules["tests.wine.driver"] = sys.modules["__main__"]
-    from tests.wine import scenarios
+    from tests.wine import shim_scenarios as scenarios
 
     main(life, stdin, execs_and_kill, bundle_removed, squatted, descriptor, *scenarios.ALL)

@@ -30,7 +30,7 @@ from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.pipe import PipeStream  # noqa: E402
 from shim.platform.windows.pipe import dial as dial_pipe  # noqa: E402
 from shim.platform.windows.standby import PROTOCOL  # noqa: E402
-from tests.task_client import TaskClient  # noqa: E402
+from tests.support.task_client import TaskClient  # noqa: E402
 from tests.wine.driver import PATIENCE, Events, Pipe, Shim, main  # noqa: E402
 from tests.wine.start_driver import command_lines, daemon_of, dial, end, has_ended, start  # noqa: E402
 

@@ -86,7 +86,7 @@ def test_only_modules_that_can_be_used() -> None:
         assert not [name for name in names if word in name]
     for word in ("unittest", "asyncio", "email", "multiprocessing", "pydoc", "tkinter", "xml"):
         assert not [name for name in names if name.startswith(word)]
-    assert {"argparse", "shim.commands.serve", "runhcs.doctor"} <= names
+    assert {"argparse", "shim.commands.serve", "runhcs.doctor.command"} <= names
 
 
 def test_every_module_finds_what_it_imports(machine: Machine) -> None:

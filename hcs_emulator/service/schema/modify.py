@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hcs_emulator.service.errors import HCS_E_INVALID_JSON, HcsError
-from hcs_emulator.service.schema import container, machine
+from hcs_emulator.service.schema import container, virtual_machine
 from hcs_emulator.service.schema.common import HVSOCKET_SERVICE, LTSC2022, MAPPED_DIRECTORY, MAPPED_PIPE
 from hcs_emulator.service.schema.shapes import Anything, Bool, Enum, Int, ListOf, Record, Shape, Str, check
 
@@ -72,9 +72,14 @@ RESOURCES = (
     _container("mapped pipe", "MappedPipes", {"Add": MAPPED_PIPE, "Remove": MAPPED_PIPE}),
     _container("registry flush", "RegistryFlushState", {"Update": Record({"Enabled": Bool()})}),
     _container("network namespace", "Networking/Namespace", {"Update": Str(), "Add": Str(), "Remove": None}),
-    _vm("memory", "ComputeTopology/Memory/SizeInMB", {"Update": machine.MEMORY_SIZE}),
-    _vm("processor limits", "ComputeTopology/Processor/Limits", {"Update": machine.PROCESSOR_LIMITS}, since=19042),
-    _vm("cpu group", "ComputeTopology/Processor/CpuGroup", {"Update": machine.CPU_GROUP}),
+    _vm("memory", "ComputeTopology/Memory/SizeInMB", {"Update": virtual_machine.MEMORY_SIZE}),
+    _vm(
+        "processor limits",
+        "ComputeTopology/Processor/Limits",
+        {"Update": virtual_machine.PROCESSOR_LIMITS},
+        since=19042,
+    ),
+    _vm("cpu group", "ComputeTopology/Processor/CpuGroup", {"Update": virtual_machine.CPU_GROUP}),
     _vm("idled processors", "ComputeTopology/Processor/IdledProcessors", {"Update": Anything()}, since=LTSC2022),
     _vm(
         "frequency cap", "ComputeTopology/Processor/CpuFrequencyPowerCap", {"Update": Int(0, 2**32 - 1)}, since=LTSC2022
@@ -82,38 +87,38 @@ RESOURCES = (
     _vm(
         "share",
         "Devices/VirtualSmb/Shares",
-        {"Add": machine.SHARE, "Update": machine.SHARE, "Remove": _NAMED},
+        {"Add": virtual_machine.SHARE, "Update": virtual_machine.SHARE, "Remove": _NAMED},
     ),
     _vm(
         "attachment",
         rf"Devices/Scsi/(?P<controller>{_GUID})/Attachments/(?P<lun>[0-9]{{1,2}})",
-        {"Add": machine.ATTACHMENT, "Update": machine.ATTACHMENT, "Remove": _IGNORED},
+        {"Add": virtual_machine.ATTACHMENT, "Update": virtual_machine.ATTACHMENT, "Remove": _IGNORED},
     ),
     _vm(
         "network adapter",
         rf"Devices/NetworkAdapters/(?P<adapter>{_GUID})",
-        {"Add": machine.NETWORK_ADAPTER, "Update": machine.NETWORK_ADAPTER, "Remove": _IGNORED},
+        {"Add": virtual_machine.NETWORK_ADAPTER, "Update": virtual_machine.NETWORK_ADAPTER, "Remove": _IGNORED},
     ),
     _vm("mapped pipe", r"Devices/MappedPipes/(?P<pipe>.+)", {"Add": None, "Remove": None}),
     _vm(
         "plan9 share",
         "Devices/Plan9/Shares",
-        {"Add": machine.PLAN9_SHARE, "Update": machine.PLAN9_SHARE, "Remove": _NAMED},
+        {"Add": virtual_machine.PLAN9_SHARE, "Update": virtual_machine.PLAN9_SHARE, "Remove": _NAMED},
     ),
     _vm(
         "pmem device",
         r"Devices/VirtualPMem/Devices/(?P<device>[0-9]{1,3})",
-        {"Add": machine.PMEM_DEVICE, "Remove": _IGNORED},
+        {"Add": virtual_machine.PMEM_DEVICE, "Remove": _IGNORED},
     ),
     _vm(
         "pmem mapping",
         r"Devices/VirtualPMem/Devices/(?P<device>[0-9]{1,3})/Mappings/(?P<offset>[0-9]{1,19})",
-        {"Add": machine.PMEM_MAPPING, "Remove": _IGNORED},
+        {"Add": virtual_machine.PMEM_MAPPING, "Remove": _IGNORED},
     ),
     _vm(
         "pci device",
         rf"Devices/VirtualPci/(?P<device>{_GUID})",
-        {"Add": machine.PCI_DEVICE, "Remove": _IGNORED},
+        {"Add": virtual_machine.PCI_DEVICE, "Remove": _IGNORED},
         since=18362,
     ),
     _vm(
@@ -124,9 +129,13 @@ RESOURCES = (
     _vm(
         "com port",
         r"Devices/ComPorts/(?P<port>[0-3])",
-        {"Add": machine.COM_PORT, "Update": machine.COM_PORT, "Remove": _IGNORED},
+        {"Add": virtual_machine.COM_PORT, "Update": virtual_machine.COM_PORT, "Remove": _IGNORED},
     ),
-    _vm("flexible iov", rf"Devices/FlexibleIov/(?P<device>{_GUID})", {"Add": machine.FLEXIBLE_IOV, "Remove": _IGNORED}),
+    _vm(
+        "flexible iov",
+        rf"Devices/FlexibleIov/(?P<device>{_GUID})",
+        {"Add": virtual_machine.FLEXIBLE_IOV, "Remove": _IGNORED},
+    ),
     _vm("shared memory", "Devices/SharedMemory/Regions", {"Add": Anything(), "Remove": Anything()}),
     _vm(
         "licensing",

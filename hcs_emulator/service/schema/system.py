@@ -7,8 +7,8 @@ from typing import Any
 from hcs_emulator.service.errors import HCS_E_INVALID_JSON, HcsError
 from hcs_emulator.service.schema.common import VERSION, newest_minor
 from hcs_emulator.service.schema.container import CONTAINER
-from hcs_emulator.service.schema.machine import VIRTUAL_MACHINE
 from hcs_emulator.service.schema.shapes import Bool, Record, Str, check
+from hcs_emulator.service.schema.virtual_machine import VIRTUAL_MACHINE
 
 KINDS = ("Container", "VirtualMachine", "HostedSystem")
 

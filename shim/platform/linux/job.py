@@ -15,9 +15,9 @@ from _thread import allocate_lock, start_new_thread
 
 from shim.platform import command_line
 from shim.platform.job_types import ALREADY_EXISTS, GENERAL_FAILURE, INVALID_PARAMETER, JobError
-from shim.platform.linux import job_channel, job_figures, job_mounts, job_process, job_users
+from shim.platform.linux import job_channel, job_mounts, job_process, job_stats, job_users
+from shim.platform.linux.job_cgroups import Groups
 from shim.platform.linux.job_channel import Channel
-from shim.platform.linux.job_groups import Groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Job:
         self._groups = Groups(id)
         if self._groups.is_taken():
             raise JobError(ALREADY_EXISTS, f"there is a job of container {id!r} already")
-        self._meter = job_figures.Meter()
+        self._meter = job_stats.Meter()
         self._lock = allocate_lock()
         self._processes: dict[int, job_process.JobProcess] = {}
         self._early: dict[int, Reply] = {}  # exits of processes that nobody has been told of yet
@@ -93,14 +93,14 @@ class Job:
             raise JobError(INVALID_PARAMETER, f"{source!r} cannot be shown at {target!r}: {os.strerror(reply.errno)}")
 
     def set_limits(self, limits: Limits) -> None:
-        self.unenforced = self._groups.set_limits(limits, [self._keeper, *job_figures.descendants(self._keeper)])
+        self.unenforced = self._groups.set_limits(limits, [self._keeper, *job_stats.descendants(self._keeper)])
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         """Groups of 64, counted through."""
         wanted = {64 * group + bit for mask, group in processors for bit in range(64) if mask >> bit & 1}
         if not wanted <= os.sched_getaffinity(0) or not wanted:
             raise JobError(INVALID_PARAMETER, "the machine has no such processors")
-        for pid in [self._keeper, *job_figures.descendants(self._keeper)]:
+        for pid in [self._keeper, *job_stats.descendants(self._keeper)]:
             try:
                 for thread in os.listdir(f"/proc/{pid}/task"):
                     os.sched_setaffinity(int(thread), wanted)
@@ -196,7 +196,7 @@ class Job:
         return self._meter.statistics(self._keeper, self._groups.memory())
 
     def process_list(self) -> list[Document]:
-        return job_figures.process_list(self._keeper)
+        return job_stats.process_list(self._keeper)
 
     # The end.
 

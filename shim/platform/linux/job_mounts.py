@@ -28,7 +28,7 @@ def posix(path: str) -> str:
 
 def tree_of(path: str) -> int:
     """A copy of the mount at a path, attached nowhere, which another mount namespace can attach."""
-    from shim.platform.mounts_linux import open_tree
+    from shim.platform.linux.mounts import open_tree
 
     try:
         return open_tree(posix(path))
@@ -37,7 +37,7 @@ def tree_of(path: str) -> int:
 
 
 def mount(volume: str, directory: str) -> None:
-    from shim.platform.mounts_linux import mount as bind
+    from shim.platform.linux.mounts import mount as bind
 
     target = posix(directory)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from shim.platform.exits import EndsOnce
+from shim.platform.exit_event import EndsOnce
 from shim.platform.job_types import (
     ACCESS_DENIED,
     BAD_FORMAT,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from shim.platform.windows.child import Child as Child
+    from shim.platform.windows.detached_process import Child as Child
 
 #: No fork: `start` spawns `serve`.
 FORKS = False
@@ -72,9 +72,9 @@ def quote(arguments: list[str]) -> str:
 
 def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
     """This program again, as a daemon."""
-    from shim.platform.windows import child
+    from shim.platform.windows import detached_process
 
-    return child.spawn(arguments, directory, panic_log)
+    return detached_process.spawn(arguments, directory, panic_log)
 
 
 def leave_standby() -> None:

@@ -13,7 +13,7 @@ from _thread import start_new_thread
 
 from shim.platform.hcs_library import system_library
 from shim.platform.job_types import ALREADY_EXISTS, JobError
-from shim.platform.windows import job_figures, job_process, job_users
+from shim.platform.windows import job_process, job_stats, job_users
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
 from shim.platform.windows.security import administrators_only
 
@@ -159,15 +159,15 @@ class Job:
         return sent[0]
 
     def statistics(self) -> Document:
-        return job_figures.statistics(self._job, self._started_at)
+        return job_stats.statistics(self._job, self._started_at)
 
     def process_list(self) -> list[Document]:
-        return job_figures.process_list(self._job)
+        return job_stats.process_list(self._job)
 
     # The end.
 
     def signal_all(self, event: str) -> int:
-        members = job_figures.pids(self._job)
+        members = job_stats.pids(self._job)
         for pid in members:
             try:
                 job_process.send_event(pid, event)
@@ -177,7 +177,7 @@ class Job:
 
     def wait_empty(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
-        while job_figures.pids(self._job):
+        while job_stats.pids(self._job):
             if time.monotonic() > end:
                 return False
             time.sleep(_LOOK_SECONDS)

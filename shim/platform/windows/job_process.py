@@ -9,9 +9,9 @@ from __future__ import annotations
 import _winapi
 from _thread import start_new_thread
 
-from shim.platform.exits import EndsOnce
+from shim.platform.exit_event import EndsOnce
 from shim.platform.job_types import ACCESS_DENIED, EVENTS, JobError
-from shim.platform.windows import job_pipes, stdio
+from shim.platform.windows import job_pipes, stdio_pipes
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ def spawn(job: Any, token: int, launch: Launch, signal_tree: SignalTree) -> JobP
     held = 0
     if launch.console:
         # A console whose input ends goes, and takes its programs along: one end of it stays open.
-        held = stdio.duplicate(ours["stdin"])
+        held = stdio_pipes.duplicate(ours["stdin"])
         for name in ("stdin", "stdout"):
             if not getattr(launch, name):
                 close(ours.pop(name))

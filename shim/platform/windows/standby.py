@@ -16,8 +16,8 @@ from time import monotonic
 from shim.platform.hcs_library import system_library
 from shim.platform.windows import daemon, endpoint
 from shim.platform.windows._system_cffi import ffi
-from shim.platform.windows.child import own_command
 from shim.platform.windows.daemon import quote
+from shim.platform.windows.detached_process import own_command
 from shim.platform.windows.pipe import PipeStream
 from shim.platform.windows.security import administrators_only
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _winapi
 from _thread import allocate_lock, start_new_thread
 
-from shim.platform.windows import child, daemon, endpoint
+from shim.platform.windows import daemon, detached_process, endpoint
 
 # A start is followed by Create and Start: let those have the processor first.
 LEAVE_AFTER = 3.0
@@ -66,7 +66,7 @@ def _leave(door: str) -> None:
 def _make(door: str) -> None:
     null = _winapi.CreateFile("NUL", _GENERIC_WRITE, _SHARE_ALL, 0, _OPEN_EXISTING, 0, 0)
     try:
-        spare = child.spawn(["standby", door, PADDING], daemon.neutral_directory(), null)
+        spare = detached_process.spawn(["standby", door, PADDING], daemon.neutral_directory(), null)
     finally:
         _winapi.CloseHandle(null)
     if not spare.wait_ready():

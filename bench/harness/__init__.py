@@ -1,0 +1,1 @@
+"""What drives shims as containerd does: candidates, bundles, the driver, the run itself."""

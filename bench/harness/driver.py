@@ -1,0 +1,272 @@
+"""containerd's part: runs a shim's commands, dials it, calls it.
+
+A `Shim` is a candidate's shim as one container sees it, and keeps the clock for nothing: whoever measures does. A
+second container of a pod is a `Shim` of its own, whose `start` finds the pod's daemon, as containerd has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from bench.harness import bundles, leaks
+from bench.harness.bundles import PROCESS, Bundle, Role
+from bench.harness.candidates import Candidate
+from bench.harness.dialects import Endpoint
+from bench.harness.node import Node, node
+from shim.api import task as api
+from shim.api.wellknown import Any as PackedAny
+from shim.ttrpc.client import Client
+from shim.ttrpc.status import ClosedError, StatusError
+
+__all__ = ["Node", "Shim", "node"]
+
+PROCESS_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Process"
+TIMEOUT = 60.0
+SHUTDOWN_TIMEOUT = 30.0
+EVENT_PATIENCE = 30.0
+LAST_TIMEOUT = 3.0
+
+
+class Shim:
+    """Use as a context: at its end the shim and all it left is gone."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        node: Node,
+        args: list[str] | None = None,
+        profile: str = PROCESS,
+        role: Role | None = None,
+        variables: dict[str, str] | None = None,
+    ) -> None:
+        self.candidate = candidate
+        self.node = node
+        self.id = role.pod if role is not None and role.kind == "sandbox" else new_id()
+        self.is_member = role is not None and role.kind == "container"
+        node.ids.add(self.id)
+        self.bundle = Bundle(node.directory, self.id, profile, args, role)
+        self._options = self.bundle.options or candidate.options(node.directory)
+        own = candidate.environment | (variables or {})
+        self._environment = node.environment | candidate.dialect.variables(node.address) | own
+        self._log = os.open(self.bundle.path / "log", os.O_RDWR | os.O_NONBLOCK)
+        self._client: Client | None = None
+        self._daemon = -1
+        self.endpoint = Endpoint("", 2)
+        self.pid = 0
+        #: CPU seconds of the commands that were run.
+        self.commands_cpu = 0.0
+        #: Run in every command's process before the program.
+        self.before_exec: Callable[[], None] | None = None
+
+    # Commands.
+
+    def command(self, action: str, stdin: bytes = b"", bundle: str = "") -> bytes:
+        flags = self.candidate.dialect.flags(self.node.address, self.id, action, bundle)
+        process = subprocess.Popen(
+            [str(self.candidate.program), *flags], cwd=self.bundle.path, env=self._environment,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if action == "start" else subprocess.PIPE,
+            process_group=0, preexec_fn=self.before_exec,
+        )  # fmt: skip
+        if process.stdin is not None:
+            with process.stdin:
+                process.stdin.write(stdin)  # smaller than a pipe
+        output, errors = read_output(process)
+        self.commands_cpu += reap(process)
+        if process.returncode:
+            said = (output + errors).decode(errors="replace").strip()
+            raise RuntimeError(f"{self.candidate.name}: {action} failed with {process.returncode}: {said}")
+        return output
+
+    def start(self) -> None:
+        dialect = self.candidate.dialect
+        output = self.command("start", dialect.stdin(self.candidate.program, self.node.address, self.id, self._options))
+        try:
+            self.endpoint = dialect.endpoint(output)
+        except ValueError as error:
+            raise RuntimeError(f"{self.candidate.name}: {error}") from error
+        self.node.told.setdefault(self.candidate.name, set()).add(self.endpoint.path)
+
+    def delete(self) -> None:
+        self.command("delete", bundle=str(self.bundle.path))
+
+    # Calls.
+
+    def connect(self) -> None:
+        """The first call, which also tells who the daemon is."""
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(TIMEOUT)
+        connection.connect(self.endpoint.path)
+        connection.settimeout(None)
+        self._client = Client(connection)
+        answer = self.call("Connect", api.ConnectRequest(id=self.id))
+        if not self.is_member:
+            self.pid = api.ConnectResponse.decode(answer).shim_pid
+            self._daemon = os.pidfd_open(self.pid)
+
+    def call(self, method: str, request: Any) -> bytes:
+        assert self._client is not None
+        return self._client.call(self.endpoint.service, method, request.encode(), timeout=TIMEOUT)
+
+    def create(self, stdout: str = "", stderr: str = "") -> None:
+        request = api.CreateTaskRequest(
+            id=self.id, bundle=str(self.bundle.path), rootfs=self.bundle.rootfs, stdout=stdout, stderr=stderr,
+            options=self._options,
+        )  # fmt: skip
+        self.call("Create", request)
+
+    def start_task(self, exec_id: str = "") -> int:
+        return api.StartResponse.decode(self.call("Start", api.StartRequest(id=self.id, exec_id=exec_id))).pid
+
+    def exec(self, exec_id: str, args: list[str]) -> None:
+        process = PackedAny(type_url=PROCESS_TYPE, value=json.dumps(bundles.process(self.id, args)).encode())
+        self.call("Exec", api.ExecProcessRequest(id=self.id, exec_id=exec_id, spec=process))
+
+    def kill(self, exec_id: str = "") -> None:
+        self.call("Kill", api.KillRequest(id=self.id, exec_id=exec_id, signal=signal.SIGKILL))
+
+    def wait(self, exec_id: str = "") -> int:
+        answer = self.call("Wait", api.WaitRequest(id=self.id, exec_id=exec_id))
+        return api.WaitResponse.decode(answer).exit_status
+
+    def delete_task(self, exec_id: str = "") -> None:
+        self.call("Delete", api.DeleteRequest(id=self.id, exec_id=exec_id))
+
+    def run(self) -> int:
+        """From nothing to a running container, whose process has this pid."""
+        self.start()
+        self.connect()
+        self.create()
+        return self.start_task()
+
+    def end(self) -> None:
+        """From a running container to nothing."""
+        self.kill()
+        self.wait()
+        self.delete_task()
+        self.await_last_event()
+        if self.is_member:
+            self.hang_up()
+        else:
+            self.shut_down()
+            self.wait_gone()
+        self.delete()
+
+    # Figures and the end.
+
+    def await_last_event(self) -> None:
+        """Go's shims may drop what they have not sent when they are told to end. One that sends none is found out."""
+        try:
+            self.node.events.wait(self.id, "delete", patience=EVENT_PATIENCE)
+        except RuntimeError:
+            pass
+
+    def cpu(self) -> float:
+        """CPU seconds of the daemon so far."""
+        return time.clock_gettime(~self.pid << 3 | 2)
+
+    def shut_down(self) -> None:
+        try:
+            self.call("Shutdown", api.ShutdownRequest(id=self.id))
+        except ClosedError:
+            pass  # it may be gone before its answer is
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """As containerd does when it is done with a task: a shim may wait for that."""
+        assert self._client is not None
+        self._client.close()
+
+    def wait_gone(self) -> None:
+        poller = select.poll()
+        poller.register(self._daemon, select.POLLIN)
+        if not poller.poll(SHUTDOWN_TIMEOUT * 1e3):
+            signal.pidfd_send_signal(self._daemon, signal.SIGKILL)
+            raise RuntimeError(f"{self.candidate.name}: a shim did not end within {SHUTDOWN_TIMEOUT:.0f} s of Shutdown")
+
+    def __enter__(self) -> Shim:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._client is not None and not self.is_member:
+            self._give_up()
+        if self._client is not None:
+            self._client.close()
+        if self._daemon >= 0:
+            try:
+                signal.pidfd_send_signal(self._daemon, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            os.close(self._daemon)
+        if kind is not None:
+            try:
+                self.delete()
+            except (RuntimeError, OSError):
+                pass  # what is left is found at the end of the run
+        os.close(self._log)
+        if not leaks.mounts(self.bundle.path):  # never through a mount
+            shutil.rmtree(self.bundle.path, ignore_errors=True)
+
+    def _give_up(self) -> None:
+        """Something has failed: a last Kill, Delete and Shutdown, as containerd would, whatever comes of them."""
+        assert self._client is not None
+        for method, request in (
+            ("Kill", api.KillRequest(id=self.id, signal=signal.SIGKILL)),
+            ("Delete", api.DeleteRequest(id=self.id)),
+            ("Shutdown", api.ShutdownRequest(id=self.id)),
+        ):
+            try:
+                self._client.call(self.endpoint.service, method, request.encode(), timeout=LAST_TIMEOUT)
+            except (StatusError, ClosedError, OSError):
+                pass
+        if self._daemon >= 0:
+            poller = select.poll()
+            poller.register(self._daemon, select.POLLIN)
+            poller.poll(LAST_TIMEOUT * 1e3)
+
+
+def new_id() -> str:
+    return f"bench-{uuid.uuid4().hex[:12]}"
+
+
+def read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """Everything it says, until all who hold its output have closed it, as containerd reads it."""
+    pipes = {pipe.fileno(): pipe for pipe in (process.stdout, process.stderr) if pipe is not None}
+    said: dict[int, bytes] = dict.fromkeys(pipes, b"")
+    poller = select.poll()
+    for descriptor in pipes:
+        poller.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + TIMEOUT
+    waiting = set(pipes)
+    while waiting:
+        ready = poller.poll(max(deadline - time.monotonic(), 0) * 1e3)
+        if not ready:
+            process.kill()
+            process.wait()
+            raise RuntimeError(f"{process.args!r} has not closed its output within {TIMEOUT:.0f} s")
+        for descriptor, _ in ready:
+            chunk = os.read(descriptor, 1 << 16)
+            said[descriptor] += chunk
+            if not chunk:
+                poller.unregister(descriptor)
+                pipes[descriptor].close()
+                waiting.discard(descriptor)
+    output, errors = [*said.values(), b""][:2]
+    return output, errors
+
+
+def reap(process: subprocess.Popen[bytes]) -> float:
+    """CPU seconds of a command that has closed its output."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,17 @@
+"""Our end of the stdio measure: the shim's relay from stdin to stdout. `python -m bench.measures.relay_process`."""
+
+from __future__ import annotations
+
+from threading import Event
+
+from shim.platform.stdio_endpoints import Pump, Relay, duplicate
+
+
+def main() -> None:
+    done = Event()
+    Relay().add(Pump(duplicate(0), duplicate(1), done.set, keeps_reading=True))
+    done.wait()
+
+
+if __name__ == "__main__":
+    main()

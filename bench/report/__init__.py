@@ -1,0 +1,1 @@
+"""What a run is turned into: results, statistics, tables, charts, the HTML report."""

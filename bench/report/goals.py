@@ -1,0 +1,31 @@
+"""The ratios this project wants to reach, as lines in the charts. They fail nothing: --max-ratio and --min-ratio do."""
+
+from __future__ import annotations
+
+from bench.harness.candidates import COLD, STANDBY
+
+# measure, or "profile: measure" -> candidate -> ratio of medians to the baseline
+GOALS: dict[str, dict[str, float]] = {
+    "start": {COLD: 1.0, STANDBY: 0.5},
+    "start to Connect": {COLD: 1.0, STANDBY: 0.5},
+    "start to running": {COLD: 1.0, STANDBY: 0.5},
+    "delete": {COLD: 0.7, STANDBY: 0.7},
+    "PSS per idle shim of 10": {COLD: 1.0, STANDBY: 1.0},
+    "State, 1 caller": {COLD: 0.9, STANDBY: 0.9},
+    "State, 16 callers": {COLD: 1.5, STANDBY: 1.5},
+    "unary call, 1 caller": {"shim/ttrpc": 0.9},
+    "unary calls, 16 callers": {"shim/ttrpc": 1.5},
+    "container output": {COLD: 2.0},
+    "CPU per GiB of container output": {COLD: 0.3},
+    "wine: start": {"runhcs (Wine)": 1.0, "runhcs standby (Wine)": 0.5},
+    "wine: start to running": {"runhcs (Wine)": 1.0, "runhcs standby (Wine)": 0.5},
+    "wine: Create without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
+    "wine: Start without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
+    "wine: Delete without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
+    "wine: RSS of an idle shim": {"runhcs (Wine)": 0.6, "runhcs standby (Wine)": 0.6},
+    "wine: delete": {"runhcs (Wine)": 0.7, "runhcs standby (Wine)": 0.7},
+}
+
+
+def goals_of(measure: str, profile: str = "") -> dict[str, float]:
+    return dict(GOALS.get(f"{profile}: {measure}" if profile else measure) or GOALS.get(measure, {}))

@@ -1,0 +1,1 @@
+"""One small function per export of the HCS DLLs."""

@@ -1,0 +1,1 @@
+"""The Host Compute Network (HCN), and its predecessor HNS."""

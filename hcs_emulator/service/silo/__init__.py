@@ -1,0 +1,1 @@
+"""Silos: what a started compute system is on Linux, or under Wine."""

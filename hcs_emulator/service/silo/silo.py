@@ -1,0 +1,366 @@
+"""A silo: what a started compute system is on Linux.
+
+`native/silo.c` is pid 1 of namespaces of its own (pid, mount, uts, ipc). It prepares its root, then starts processes on
+request, reaps whatever ends in it and reports the ends of those it was asked for. It lives as long as the socket
+between us is open, and when it goes, by whatever hand, the kernel ends everything inside. So there is nothing to
+clean up after a crash but cgroups.
+
+A cgroup is made only when it is needed, for a limit or to freeze: joining one costs milliseconds on a quiet machine
+(the kernel waits for a grace period), and figures come from /proc as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import channel, stats
+from .cgroup import Cgroup, Limits
+from .channel import Channel, ClosedError, Reply
+from .launch import Launch
+from .mounts import Bind, open_tree
+from .process import (
+    E_FAIL,
+    E_FILE_NOT_FOUND,
+    E_INVALID_ARGUMENT,
+    STATUS_COMMITMENT_LIMIT,
+    TERMINATED,
+    LaunchError,
+    SiloProcess,
+    ask_to_end,
+    launch_error,
+    windows_exit_code,
+)
+from .program import reaped, start_program
+
+__all__ = ["Bind", "LaunchError", "Silo", "SiloProcess", "SiloSettings"]
+
+_START_TIMEOUT = 20.0
+
+_STREAM_FLAGS = {"stdin": channel.STDIN, "stdout": channel.STDOUT, "stderr": channel.STDERR}
+
+
+@dataclass(slots=True)
+class SiloSettings:
+    id: str
+    hostname: str = ""
+    root: str | None = None  # a directory; None: a private root over the host's programs, read-only
+    binds: list[Bind] = field(default_factory=list)
+    memory_bytes: int | None = None
+    cpu_count: int | None = None
+    cpu_maximum: int | None = None  # hundredths of a percent of all processors, 1..10000
+    cpu_weight: int | None = None  # 1..10000, 100 is ordinary
+    process_limit: int | None = None
+    instance: str = "default"  # whose cgroup subtree to use
+
+
+class Silo:
+    """A running silo. `exited` is done when it and everything in it have ended."""
+
+    def __init__(self, settings: SiloSettings) -> None:
+        self.settings = settings
+        self.pid = 0
+        self._alive = False  # not reaped yet, so that the pid is ours
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.started_at = time.time()
+        self.processes: dict[int, SiloProcess] = {}  # running ones that `spawn` started, by pid
+        self._serials: dict[int, SiloProcess] = {}
+        self._early_exits: dict[int, Reply | None] = {}  # of processes being started, which may end before we look
+        self._ready: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._channel: Channel
+        self._limits = Limits(
+            settings.memory_bytes, settings.cpu_count, settings.cpu_maximum, settings.cpu_weight, settings.process_limit
+        )
+        self._cgroup: Cgroup | None = None
+        self._meter = stats.Meter()
+        self._hello: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    async def start(cls, settings: SiloSettings) -> Silo:
+        """Start a silo; raises LaunchError."""
+        if settings.root is not None and not os.path.isdir(settings.root):
+            raise LaunchError(E_FILE_NOT_FOUND, f"the root file system '{settings.root}' is not a directory")
+        silo = cls(settings)
+        try:
+            async with asyncio.timeout(_START_TIMEOUT):
+                await silo._launch()
+                if silo._limits:
+                    await silo._make_cgroup()
+                for bind in settings.binds:
+                    await silo.add_bind(bind)
+        except TimeoutError:
+            await silo.terminate()
+            message = f"the silo of '{settings.id}' did not come up in {_START_TIMEOUT:.0f} s"
+            raise LaunchError(E_FAIL, message) from None
+        except BaseException:
+            await silo.terminate()
+            raise
+        return silo
+
+    # -- processes
+
+    async def spawn(self, parameters: Mapping[str, Any]) -> SiloProcess:
+        """Start a process from HCS process parameters; raises LaunchError."""
+        launch = Launch(parameters, self.settings.hostname or self.settings.id)
+        serial = self._channel.next_serial()
+        given: list[int] = []  # the process's ends
+        kept: dict[str, int] = {}  # ours
+        flags = channel.CONSOLE if launch.console else 0
+        self._early_exits[serial] = None
+        try:
+            if not launch.console:
+                for name in launch.pipes:
+                    reader, writer = os.pipe()
+                    theirs, kept[name] = (reader, writer) if name == "stdin" else (writer, reader)
+                    given.append(theirs)
+                    flags |= _STREAM_FLAGS[name]
+            reply = await self._channel.call(
+                channel.SPAWN,
+                serial,
+                flags=flags,
+                size=launch.console_size,
+                counts=launch.counts,
+                strings=launch.strings,
+                descriptors=given,
+            )
+            if reply.errno:
+                raise launch_error(reply, launch.programs[0], launch.directory, launch.user)
+        except ClosedError as error:
+            _close(kept.values())
+            raise LaunchError(E_FAIL, str(error)) from error
+        except BaseException:
+            _close(kept.values())
+            raise
+        finally:
+            _close(given)
+            early_exit = self._early_exits.pop(serial)
+        process = self._adopt(serial, reply, launch, kept)
+        if early_exit is not None:
+            self._on_event(early_exit)
+        elif self._channel.closed and not self._alive:
+            self._lose_processes()
+        return process
+
+    def _adopt(self, serial: int, reply: Reply, launch: Launch, kept: dict[str, int]) -> SiloProcess:
+        process = SiloProcess(reply.pid, lambda number: self._signal(serial, number), launch.console)
+        if launch.console:
+            process.attach_console(reply.descriptors[0], stdin="stdin" in launch.pipes, stdout="stdout" in launch.pipes)
+        process.stdin = kept.get("stdin", process.stdin)
+        process.stdout = kept.get("stdout", process.stdout)
+        process.stderr = kept.get("stderr")
+        self._serials[serial] = process
+        self.processes[reply.pid] = process
+        return process
+
+    def _signal(self, serial: int, number: int) -> bool:
+        if serial not in self._serials or self._channel.closed:
+            return False
+        try:
+            self._channel.post(channel.SIGNAL, serial, number=number)
+        except BlockingIOError:
+            asyncio.get_running_loop().call_later(0.001, self._signal, serial, number)
+        except ClosedError:
+            return False
+        return True
+
+    # -- the end
+
+    async def shutdown(self, timeout: float) -> bool:
+        """Ask every process to end, wait for them, then end the silo. True if nobody had to be forced."""
+        await self.thaw()
+        await ask_to_end(self.processes.values(), timeout)
+        graceful = not self.processes
+        await self.terminate()
+        return graceful
+
+    async def terminate(self) -> None:
+        """End everything at once, and wait until it is gone."""
+        if self._cgroup is not None:
+            await self._cgroup.thaw()
+        if hasattr(self, "_channel"):
+            self._channel.close()
+        if self._alive:
+            os.kill(self.pid, signal.SIGKILL)
+        if self.pid:
+            await asyncio.shield(self.exited)
+        elif not self.exited.done():
+            self.exited.set_result(None)
+
+    # -- figures and limits
+
+    @property
+    def oom_count(self) -> int:
+        """How often the memory limit was breached so far."""
+        return self._cgroup.oom_count if self._cgroup is not None else 0
+
+    @property
+    def enforced(self) -> dict[str, bool]:
+        """For each limit that was set: does the machine enforce it?"""
+        return self._cgroup.enforced if self._cgroup is not None else {}
+
+    def statistics(self) -> dict[str, Any]:
+        """HCS's Statistics property."""
+        return self._meter.statistics(self.pid if self._alive else 0, self.started_at, self._cgroup)
+
+    def process_list(self) -> list[dict[str, Any]]:
+        """HCS's ProcessList property."""
+        return stats.process_list(self.pid) if self._alive else []  # later the pid may be somebody else's
+
+    async def set_limits(self, **limits: int | None) -> dict[str, bool]:
+        """Change limits by SiloSettings' names (None lifts one); what is left out stays. Answers `enforced`."""
+        self._limits = self._limits.changed(**limits)
+        if self._cgroup is not None:
+            await self._cgroup.apply(self._limits)
+        elif self._limits:
+            await self._make_cgroup()
+        return self.enforced
+
+    def set_affinity(self, processors: set[int]) -> None:
+        """Keep every process, those to come included, to these processors of the machine."""
+        for pid in [self.pid, *stats.descendants(self.pid)] if self._alive else []:
+            try:
+                threads = os.listdir(f"/proc/{pid}/task")
+                for thread in threads:
+                    os.sched_setaffinity(int(thread), processors)
+            except (FileNotFoundError, ProcessLookupError):  # it has just ended
+                continue
+
+    async def freeze(self) -> bool:
+        """Stop every process where it is; False if the machine has no freezer."""
+        if self._cgroup is None:
+            self._cgroup = Cgroup(self.settings.instance, self.settings.id)
+        descriptor = await self._cgroup.freeze(lambda: stats.descendants(self.pid))
+        if descriptor is None:
+            return False
+        # Version 1 keeps even the killed frozen: the silo thaws its processes should the service die meanwhile.
+        try:
+            self._channel.post(channel.THAW, 0, descriptors=[descriptor])
+        except ClosedError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    async def thaw(self) -> None:
+        if self._cgroup is not None:
+            await self._cgroup.thaw()
+
+    async def _make_cgroup(self) -> None:
+        self._cgroup = self._cgroup or Cgroup(self.settings.instance, self.settings.id)
+        await self._cgroup.apply(self._limits)
+        await self._cgroup.adopt(lambda: [self.pid, *stats.descendants(self.pid)])
+
+    # -- binds
+
+    async def add_bind(self, bind: Bind) -> None:
+        """Show a directory or file of the host in the silo; raises LaunchError."""
+        try:
+            tree = open_tree(bind.source)
+        except OSError as error:
+            raise LaunchError(
+                E_FILE_NOT_FOUND, f"the mapped directory's host path '{bind.source}' cannot be opened: {error.strerror}"
+            ) from error
+        try:
+            reply = await self._channel.call(
+                channel.BIND,
+                self._channel.next_serial(),
+                flags=channel.READ_ONLY if bind.read_only else 0,
+                strings=[bind.target],
+                descriptors=[tree],
+            )
+        except ClosedError as error:
+            raise LaunchError(E_FAIL, str(error)) from error
+        finally:
+            os.close(tree)
+        if reply.errno:
+            raise LaunchError(
+                E_INVALID_ARGUMENT, f"'{bind.source}' cannot be mapped to '{bind.target}': {os.strerror(reply.errno)}"
+            )
+
+    async def remove_bind(self, target: str) -> None:
+        """Undo add_bind; raises LaunchError."""
+        try:
+            reply = await self._channel.call(channel.UNBIND, self._channel.next_serial(), strings=[target])
+        except ClosedError as error:
+            raise LaunchError(E_FAIL, str(error)) from error
+        if reply.errno:
+            raise LaunchError(E_INVALID_ARGUMENT, f"nothing is mapped to '{target}': {os.strerror(reply.errno)}")
+
+    # -- the silo's own process
+
+    async def _launch(self) -> None:
+        ours, theirs = channel.pair()
+        self._channel = Channel(ours, self._on_event, self._on_hangup)
+        try:
+            launcher = start_program(self.settings.hostname or self.settings.id, self.settings.root or "", theirs)
+        finally:
+            theirs.close()
+        # The program makes its namespaces, leaves pid 1 of them to us as our own child, says so and ends.
+        hello, _ = await asyncio.gather(self._hello, reaped(launcher))
+        if hello.errno:
+            raise LaunchError(E_FAIL, f"the silo's {hello.stage} could not be made: {os.strerror(hello.errno)}")
+        self.pid = hello.number
+        self._alive = True
+        asyncio.get_running_loop().create_task(self._watch(self.pid))
+        ready = await self._ready
+        if ready.errno:
+            raise LaunchError(E_FAIL, f"the silo's {ready.stage} could not be prepared: {os.strerror(ready.errno)}")
+
+    async def _watch(self, pid: int) -> None:
+        await reaped(pid)
+        self._alive = False
+        self._channel.close()
+        self._lose_processes()
+        if self._cgroup is not None:
+            await self._cgroup.remove()
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    def _lose_processes(self) -> None:
+        for process in self._serials.values():
+            process.finish(TERMINATED)
+        self._serials.clear()
+        self.processes.clear()
+
+    def _on_event(self, reply: Reply) -> None:
+        if reply.kind == channel.HELLO and not self._hello.done():
+            self._hello.set_result(reply)
+        elif reply.kind == channel.READY and not self._ready.done():
+            self._ready.set_result(reply)
+        elif reply.kind == channel.EXITED and reply.serial in self._early_exits:
+            self._early_exits[reply.serial] = reply
+        elif reply.kind == channel.EXITED:
+            process = self._serials.pop(reply.serial, None)
+            if process is not None:
+                self.processes.pop(process.pid, None)
+                self._meter.saw_peak(reply.peak_bytes)
+                process.finish(self._exit_code(process, reply))
+        elif reply.kind == channel.DONE:
+            # Whoever asked was cancelled: nobody would ever look after the process.
+            reply.close()
+            try:
+                self._channel.post(channel.SIGNAL, reply.serial, number=signal.SIGKILL)
+            except (BlockingIOError, ClosedError):
+                pass
+
+    def _exit_code(self, process: SiloProcess, reply: Reply) -> int:
+        code = windows_exit_code(reply.number, reply.exit_code)
+        if code == TERMINATED and not process.killed and self._cgroup is not None and self._cgroup.count_breaches():
+            return STATUS_COMMITMENT_LIMIT
+        return code
+
+    def _on_hangup(self) -> None:
+        for future in (self._hello, self._ready):
+            if not future.done():
+                future.set_exception(LaunchError(E_FAIL, "the silo ended while it was starting"))
+                future.exception()  # it may be that nobody waits for this one
+
+
+def _close(descriptors: Any) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -1,0 +1,207 @@
+"""A compute system whose processes are Windows programs under Wine.
+
+Wine's server knows its processes by their Linux pids and reads their memory, so they cannot be put into namespaces of
+their own. What a silo is elsewhere is here only a group of processes: they share the prefix with the host, as
+containers with a host's file system do not, and limits are accepted without being enforced. Streams, exit codes with
+all their 32 bits, signals, kill, figures (`wine_processes`) and the end of the whole are real.
+
+Each process is started through `wine-run.exe` (`native/wine_run.c`), which reports its pid and its exit code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .launch import Launch
+from .process import E_FAIL, TERMINATED, LaunchError, SiloProcess, ask_to_end
+from .program import reaped
+from .silo import Bind, SiloSettings
+from .wine_processes import MARK, Programs
+
+if TYPE_CHECKING:
+    from hcs_emulator.service.transport.loopback import Loopback
+
+START_TIME = 30.0
+_U32 = struct.Struct("<I")
+_COMMANDS = {signal.SIGKILL: b"K", signal.SIGINT: b"C"}  # everything else is Ctrl-Break
+
+
+class WineHost:
+    """What silos of Windows programs need: the prefix, the program that runs them, the way to hear of them."""
+
+    def __init__(self, prefix: str, program: str, loopback: Loopback) -> None:
+        self.prefix = prefix
+        self.program = program
+        self.loopback = loopback
+
+    async def start(self, settings: SiloSettings) -> WineSilo:
+        return WineSilo(self, settings)
+
+
+class WineSilo:
+    """`exited` is done when everything in it has ended and it was told to."""
+
+    oom_count = 0
+
+    def __init__(self, host: WineHost, settings: SiloSettings) -> None:
+        self.settings = settings
+        self.pid = 0
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.started_at = time.time()
+        self.processes: dict[int, SiloProcess] = {}
+        self.enforced: dict[str, bool] = {}
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._programs = Programs()
+
+    async def spawn(self, parameters: Mapping[str, Any]) -> SiloProcess:
+        """Start a process from HCS process parameters; raises LaunchError."""
+        launch = Launch(parameters, self.settings.hostname or self.settings.id)
+        if launch.console:
+            raise LaunchError(E_FAIL, "Wine has no consoles for containers: run the process without a terminal")
+        command = parameters.get("CommandLine") or " ".join(launch.arguments)
+        given: list[int] = []
+        kept: dict[str, int] = {}
+        connected: asyncio.Future[socket.socket] = self._loop.create_future()
+        ticket = self._host.loopback.offer(lambda link: connected.set_result(link))
+        try:
+            actions: list[Any] = []
+            for at, name in enumerate(("stdin", "stdout", "stderr")):
+                if name in launch.pipes:
+                    reader, writer = os.pipe()
+                    theirs, kept[name] = (reader, writer) if name == "stdin" else (writer, reader)
+                    given.append(theirs)
+                    actions.append((os.POSIX_SPAWN_DUP2, theirs, at))
+                else:
+                    actions.append((os.POSIX_SPAWN_OPEN, at, os.devnull, os.O_RDWR, 0))
+            arguments = [str(self._host.loopback.port), self._host.loopback.secret, str(ticket)]
+            mark = f"{os.getpid()}-{ticket}"
+            runner = os.posix_spawnp(
+                "wine",
+                ["wine", self._host.program, *arguments],
+                {**self._environment(launch), MARK: mark},
+                file_actions=actions,
+                setsigdef=range(1, signal.SIGSYS + 1),
+                setsigmask=(),
+                setpgroup=0,
+            )
+        except BaseException:
+            self._host.loopback.withdraw(ticket)
+            _close(kept.values())
+            raise
+        finally:
+            _close(given)
+        try:
+            async with asyncio.timeout(START_TIME):
+                link = await connected
+                for text in (command, launch.directory):
+                    data = text.encode("utf-16-le")
+                    await self._loop.sock_sendall(link, _U32.pack(len(data)) + data)
+                word, number = await self._line(link)
+        except (TimeoutError, OSError, ValueError) as error:
+            self._host.loopback.withdraw(ticket)
+            _close(kept.values())
+            os.killpg(runner, signal.SIGKILL)
+            raise LaunchError(E_FAIL, f"Wine did not start the process: {error!r}") from None
+        if word != "pid":
+            _close(kept.values())
+            link.close()
+            raise LaunchError(0x80070000 | number & 0xFFFF, f"Windows cannot start '{command}' (error {number})")
+        process = SiloProcess(number, lambda signal_number: self._signal(link, process, signal_number), False)
+        process.stdin, process.stdout, process.stderr = (kept.get(name) for name in ("stdin", "stdout", "stderr"))
+        self.processes[number] = process
+        self._programs.add(mark, number, runner)
+        self._host.loopback.run(self._watch(process, link, mark, runner))
+        return process
+
+    def _environment(self, launch: Launch) -> dict[str, str]:
+        given = dict(entry.partition("=")[::2] for entry in launch.environment)
+        # Wine builds Windows' own variables from its registry; PATH would be Linux's.
+        windows = {name: value for name, value in given.items() if name.upper() not in ("PATH", "HOME", "TEMP")}
+        needed = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        return {**windows, **needed, "WINEPREFIX": self._host.prefix, "WINEDEBUG": "-all"}
+
+    async def _line(self, link: socket.socket) -> tuple[str, int]:
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = await self._loop.sock_recv(link, 1)
+            if not piece:
+                raise ConnectionResetError("it ended without a word")
+            line += piece
+        word, number = line.split()
+        return word.decode(), int(number)
+
+    async def _watch(self, process: SiloProcess, link: socket.socket, mark: str, runner: int) -> None:
+        try:
+            _, code = await self._line(link)
+        except (OSError, ValueError):
+            code = TERMINATED
+        await reaped(runner)
+        link.close()
+        self.processes.pop(process.pid, None)
+        self._programs.remove(mark)
+        process.finish(code)
+
+    def _signal(self, link: socket.socket, process: SiloProcess, number: int) -> bool:
+        if process.exited.done():
+            return False
+        try:
+            link.send(_COMMANDS.get(signal.Signals(number), b"B"))
+        except OSError:
+            return False
+        return True
+
+    # -- the end
+
+    async def shutdown(self, timeout: float) -> bool:
+        await ask_to_end(self.processes.values(), timeout)
+        graceful = not self.processes
+        await self.terminate()
+        return graceful
+
+    async def terminate(self) -> None:
+        waiting = [process.exited for process in self.processes.values()]
+        for process in list(self.processes.values()):
+            process.kill()
+        if waiting:
+            await asyncio.wait(waiting, timeout=10)
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    # -- figures and limits
+
+    def statistics(self) -> dict[str, Any]:
+        return self._programs.statistics(self.started_at)
+
+    def process_list(self) -> list[dict[str, Any]]:
+        return self._programs.process_list()
+
+    async def set_limits(self, **limits: int | None) -> None:
+        self.enforced = {name: False for name, value in limits.items() if value is not None}
+
+    def set_affinity(self, processors: Any) -> None:
+        """Accepted, as other limits are."""
+
+    async def freeze(self) -> None:
+        raise LaunchError(E_FAIL, "processes under Wine cannot be paused")
+
+    async def thaw(self) -> None:
+        """Never frozen."""
+
+    async def add_bind(self, bind: Bind) -> None:
+        """The prefix is shared: what is mapped is there under its own path only."""
+
+    async def remove_bind(self, target: str) -> None:
+        """See add_bind."""
+
+
+def _close(descriptors: Any) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""Layers, virtual disks and mounts."""

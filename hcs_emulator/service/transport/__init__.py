@@ -1,0 +1,1 @@
+"""The sockets and frames between native libraries and the service."""

@@ -1,0 +1,191 @@
+"""Clients under Wine: the emulator's DLLs, which come over TCP on the loopback interface.
+
+Whoever knows the secret in `<directory>/loopback`, a file that only its owner can read, is let in. A connection begins
+with the secret and a ticket. Ticket 0 is a native library: its frames are those of Unix clients, except that
+descriptors cannot ride along. Instead a frame of kind 4 with a ticket for each stream precedes the response, and the
+library opens a connection for each. The lowest bit of a ticket says whether the stream is an input of the process.
+
+Paths in requests are Windows' own and become Linux paths here (`windows_paths`), so that nothing behind this page has
+to know where a client lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import socket
+import struct
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from hcs_emulator.service.silo.wine_paths import WindowsPaths
+from hcs_emulator.service.transport.server import Client, Server
+from hcs_emulator.service.transport.wire import Reply, Request, encode_reply
+
+FILE = "loopback"
+TICKETS = 4  # the kind of frame
+SECRET_BYTES = 64
+GREETING_TIME = 10.0
+TICKET_TIME = 30.0
+COPY = 64 << 10
+_FRAME = struct.Struct("<IB3xQ")
+_U64 = struct.Struct("<Q")
+
+Taker = Callable[[socket.socket], None]
+
+
+class Loopback:
+    """The listening socket, its clients, and what waits to be fetched by ticket."""
+
+    def __init__(self, directory: str, server: Server, paths: WindowsPaths) -> None:
+        self.server = server
+        self.paths = paths
+        self._path = os.path.join(directory, FILE)
+        self._secret = secrets.token_hex(SECRET_BYTES // 2).encode()
+        self._tickets: dict[int, Taker] = {}
+        self._last = 0
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
+    @property
+    def secret(self) -> str:
+        return self._secret.decode()
+
+    def start(self) -> None:
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen(256)
+        self._listener.setblocking(False)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(b"%d %s\n" % (self.port, self._secret))
+        self.run(self._accept())
+
+    def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        self._listener.close()
+        try:
+            os.unlink(self._path)
+        except FileNotFoundError:
+            pass  # somebody removed the whole directory
+
+    def offer(self, taker: Taker, *, is_input: bool = False) -> int:
+        """A ticket by which a connection is fetched, once."""
+        self._last += 2
+        ticket = self._last | is_input
+        self._tickets[ticket] = taker
+        return ticket
+
+    def withdraw(self, ticket: int) -> bool:
+        """True if nobody has come for it, and now nobody can."""
+        return self._tickets.pop(ticket, None) is not None
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the background, until the end of the service at the latest."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self) -> None:
+        while True:
+            connection, _ = await self._loop.sock_accept(self._listener)
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.run(self._greet(connection))
+
+    async def _greet(self, connection: socket.socket) -> None:
+        try:
+            async with asyncio.timeout(GREETING_TIME):
+                greeting = b""
+                while len(greeting) < SECRET_BYTES + _U64.size:
+                    piece = await self._loop.sock_recv(connection, SECRET_BYTES + _U64.size - len(greeting))
+                    if not piece:
+                        raise ConnectionResetError
+                    greeting += piece
+        except (OSError, TimeoutError):
+            connection.close()
+            return
+        if not hmac.compare_digest(greeting[:SECRET_BYTES], self._secret):
+            connection.close()
+            return
+        (ticket,) = _U64.unpack(greeting[SECRET_BYTES:])
+        taker = self._tickets.pop(ticket, None) if ticket else self._adopt
+        if taker is None:
+            connection.close()
+        else:
+            taker(connection)
+
+    def _adopt(self, connection: socket.socket) -> None:
+        self.server.clients.add(WineClient(self, connection))
+
+    # -- streams
+
+    def offer_stream(self, descriptor: int, *, is_input: bool) -> int:
+        """A ticket for a process's end of a pipe, which is ours from here on."""
+        move = self._move_in if is_input else self._move_out
+        ticket = self.offer(lambda connection: self.run(move(connection, descriptor)), is_input=is_input)
+
+        def expire() -> None:
+            if self.withdraw(ticket):
+                os.close(descriptor)
+
+        self._loop.call_later(TICKET_TIME, expire)
+        return ticket
+
+    async def _move_out(self, connection: socket.socket, descriptor: int) -> None:
+        reader = asyncio.StreamReader(limit=COPY)
+        file = os.fdopen(descriptor, "rb", 0)
+        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
+        try:
+            while data := await reader.read(COPY):
+                await self._loop.sock_sendall(connection, data)
+        except OSError:
+            pass  # the client has closed its end, or a console has ended
+        finally:
+            transport.close()
+            connection.close()
+
+    async def _move_in(self, connection: socket.socket, descriptor: int) -> None:
+        file = os.fdopen(descriptor, "wb", 0)
+        transport, protocol = await self._loop.connect_write_pipe(asyncio.streams.FlowControlMixin, file)
+        writer = asyncio.StreamWriter(transport, protocol, None, self._loop)
+        try:
+            while data := await self._loop.sock_recv(connection, COPY):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass  # the process has closed its input
+        finally:
+            transport.close()
+            connection.close()
+
+
+class WineClient(Client):
+    """A native library under Wine."""
+
+    def __init__(self, loopback: Loopback, connection: socket.socket) -> None:
+        self._loopback = loopback
+        super().__init__(loopback.server, connection)
+
+    def _begin(self, request_id: int, request: Request) -> None:
+        super()._begin(request_id, self._loopback.paths.translate(request))
+
+    def _answer(self, request_id: int, reply: Reply) -> None:
+        tickets = [
+            self._loopback.offer_stream(descriptor, is_input=at == 0)
+            for at, descriptor in enumerate(reply.streams)
+            if descriptor is not None
+        ]
+        if tickets:
+            body = b"".join(map(_U64.pack, tickets))
+            self._send(_FRAME.pack(_FRAME.size - 4 + len(body), TICKETS, request_id) + body, ())
+        self._send(encode_reply(request_id, reply), ())
+
+

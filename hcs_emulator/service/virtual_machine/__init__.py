@@ -1,0 +1,1 @@
+"""Utility VMs as the host sees them."""

@@ -1,0 +1,237 @@
+"""A utility VM: a compute system that is a process of its own, the VM worker (`hcs_emulator.vm`).
+
+The worker is started by Start, told over a private channel what it may see of the host, and killed by Terminate. When
+it goes by itself the VM has crashed, and everything in it is gone. Containers live in the worker, behind its guest
+service; HCS on the host knows nothing of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+from hcs_emulator.service import events
+from hcs_emulator.service.errors import (
+    E_FAIL,
+    ERROR_NOT_SUPPORTED,
+    ERROR_PATH_NOT_FOUND,
+    HCS_E_CONNECT_FAILED,
+    HCS_E_INVALID_STATE,
+    HcsError,
+)
+from hcs_emulator.service.schema.modify import GUEST, Modification
+from hcs_emulator.service.silo.cgroup import remove_stale
+from hcs_emulator.service.system import GRACEFUL, PAUSED, RUNNING, ComputeSystem
+from hcs_emulator.service.virtual_machine.settings import MachineSettings
+from hcs_emulator.service.virtual_machine.worker import Worker, WorkerError
+
+if TYPE_CHECKING:
+    from hcs_emulator.service.host import Host
+
+PAGES_PER_MB = 256
+
+
+class Machine(ComputeSystem):
+    system_type = "VirtualMachine"
+
+    def __init__(self, host: Host, identifier: str, document: dict[str, Any]) -> None:
+        super().__init__(host, identifier, document)
+        if "GuestConnection" in document["VirtualMachine"]:
+            raise HcsError(
+                ERROR_NOT_SUPPORTED,
+                "the emulator's VMs have no guest connection of HCS: the caller owns the link to the guest",
+                data="$.VirtualMachine.GuestConnection",
+            )
+        self.settings = MachineSettings(host, identifier, document["VirtualMachine"])
+        self.worker: Worker | None = None
+        self.hvsocket_directory = os.path.join(host.directory, "hvsock", self.runtime_id)
+        os.makedirs(self.hvsocket_directory, mode=0o700)
+
+    # life
+
+    async def _launch(self) -> None:
+        self._check_boot()
+        try:
+            self.worker = await Worker.start(
+                {
+                    "id": self.id,
+                    "runtime_id": self.runtime_id,
+                    "directory": self.host.directory,
+                    "instance": self._instance,
+                    "build": self.host.build,
+                    "resources": self.settings.for_guest(),
+                },
+                self.host.guest_called,
+            )
+        except WorkerError as error:
+            raise HcsError(E_FAIL, f"[Start compute system] {error}", data=self.id) from error
+        self.host.background(self._watch(self.worker))
+
+    def _check_boot(self) -> None:
+        chipset = self.settings.document["Chipset"]
+        boot = (chipset.get("Uefi") or {}).get("BootThis") or {}
+        if boot.get("DeviceType") != "VmbFs" or "VmbFsRootPath" in boot:
+            raise HcsError(
+                ERROR_NOT_SUPPORTED, "the emulator boots Windows utility VMs, from a share named os", data=self.id
+            )
+        share = next((share for share in self.settings.shares if share["Name"] == "os"), None)
+        if share is None or not os.path.isdir(share["Path"]):
+            raise HcsError(
+                ERROR_PATH_NOT_FOUND,
+                "no share named os to boot from",
+                data="$.VirtualMachine.Devices.VirtualSmb.Shares",
+            )
+
+    @property
+    def _instance(self) -> str:
+        return f"{self.host.instance}-{self.runtime_id[:8]}"
+
+    async def _watch(self, worker: Worker) -> None:
+        await worker.exited.wait()
+        # A killed worker could not remove the control groups of its silos.
+        self.host.background(asyncio.to_thread(remove_stale, self._instance))
+        if worker.shut_down and not self._stopping:
+            self._stopping = "shutdown"
+            await self._finish(GRACEFUL)
+        elif not self._stopping:
+            self.events.send(self._handles.values(), events.SYSTEM_GUEST_CONNECTION_CLOSED)
+            await self.died()
+
+    async def _kill(self) -> None:
+        if self.worker is not None:
+            await self.worker.kill()
+
+    def _release(self) -> None:
+        self.host.grants.forget(self.id)
+        for name in os.listdir(self.hvsocket_directory):
+            os.unlink(os.path.join(self.hvsocket_directory, name))
+        os.rmdir(self.hvsocket_directory)
+
+    async def shutdown(self) -> None:
+        self.require_running("shut down")
+        raise HcsError(
+            HCS_E_CONNECT_FAILED, "HCS has no link to this VM's guest: terminate it, or ask the guest", data=self.id
+        )
+
+    async def pause(self) -> None:
+        self.require_running("pause")
+        assert self.worker is not None
+        await self.worker.ask("pause")
+        self.worker.signal(signal.SIGSTOP)
+        self.state = PAUSED
+
+    async def resume(self) -> None:
+        self.require_alive()
+        if self.state != PAUSED:
+            raise self.wrong_state("resume")
+        assert self.worker is not None
+        self.worker.signal(signal.SIGCONT)
+        await self.worker.ask("resume")
+        self.state = RUNNING
+
+    async def save(self, options: dict[str, Any] | None) -> None:
+        self.require_alive()
+        if self.state != PAUSED:
+            raise self.wrong_state("save")
+        path = (options or {}).get("SaveStateFilePath", "")
+        if (options or {}).get("SaveType", "ToFile") == "ToFile":
+            try:
+                with open(path, "w") as file:
+                    json.dump({"id": self.id, "document": self.document}, file)
+            except OSError as error:
+                raise HcsError(
+                    ERROR_PATH_NOT_FOUND, f"the state cannot be saved to {path!r}: {error.strerror}", data=path
+                ) from error
+        self._stopping = "terminate"
+        await self._kill()
+        await self._finish(GRACEFUL)
+
+    async def crash(self) -> None:
+        self.require_running("crash")
+        self.events.send(self._handles.values(), events.SYSTEM_CRASH_INITIATED, {"SystemId": self.id})
+        report = {"SystemId": self.id, "Status": 0, "WindowsCrashInfo": {"OsBuildNumber": self.host.build, "Status": 0}}
+        self.events.send(self._handles.values(), events.SYSTEM_CRASH_REPORT, report)
+        self.crash_worker()
+        await asyncio.wait_for(self._exited.wait(), 30)
+
+    def crash_worker(self) -> None:
+        if self.worker is not None:
+            self.worker.signal(signal.SIGKILL)
+
+    # live changes
+
+    async def modify(self, request: Modification) -> None:
+        self.require_running("modify")
+        if request.name == GUEST or request.guest_request is not None:
+            raise HcsError(
+                HCS_E_CONNECT_FAILED,
+                "HCS has no link to this VM's guest: send guest requests over your own",
+                data="$.GuestRequest",
+            )
+        self.settings.apply(request)
+        assert self.worker is not None
+        try:
+            await self.worker.ask("resources", resources=self.settings.for_guest())
+        except WorkerError as error:
+            raise HcsError(HCS_E_INVALID_STATE, f"the VM went away: {error}", data=self.id) from error
+
+    # what it tells
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "Worker": self.worker.pid if self.worker is not None else None,
+            "VirtualMachine": self.settings.document,
+        }
+
+    def properties(self, types: list[str]) -> dict[str, Any]:
+        answer = self.basic_properties()
+        if types:
+            self.require_alive()
+        for name in types:
+            if name == "TerminateOnLastHandleClosed":
+                answer[name] = self.ends_with_last_handle
+            elif name == "Statistics":
+                self._require_worker(name)
+                assert self.worker is not None
+                answer[name] = self.worker.statistics()
+            elif name == "Memory":
+                self._require_worker(name)
+                answer[name] = self._memory()
+            elif name == "CpuGroup":
+                answer[name] = self.settings.topology["Processor"].get(
+                    "CpuGroup", {"Id": "00000000-0000-0000-0000-000000000000"}
+                )
+            elif name == "GuestConnection":
+                answer[name] = {}
+        return answer
+
+    def _require_worker(self, name: str) -> None:
+        if self.state not in (RUNNING, PAUSED):
+            raise self.wrong_state(f"tell {name}")
+
+    def _memory(self) -> dict[str, Any]:
+        pages = self.settings.memory_mb * PAGES_PER_MB
+        assert self.worker is not None
+        return {
+            "VirtualNodeCount": 1,
+            "VirtualMachineMemory": {
+                "AvailableMemory": max(0, 100 - self.worker.memory_bytes() // 4096 * 100 // pages),
+                "AvailableMemoryBuffer": 0,
+                "ReservedMemory": 0,
+                "AssignedMemory": pages,
+                "SlpActive": False,
+                "BalancingEnabled": False,
+                "DmOperationInProgress": False,
+            },
+            "VirtualNodes": [
+                {
+                    "VirtualNodeIndex": 0,
+                    "PhysicalNodeNumber": 0,
+                    "VirtualProcessorCount": self.settings.processors,
+                    "MemoryUsageInPages": pages,
+                }
+            ],
+        }

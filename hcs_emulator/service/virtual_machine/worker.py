@@ -1,0 +1,210 @@
+"""The host's end of a VM worker: its process, the channel to it, and its figures.
+
+Messages on the channel are JSON lines. The host asks {"id": n, "ask": …}, the worker answers {"id": n} or {"id": n,
+"error": …}; the worker by itself says only {"shut_down": true}, right before it ends because its guest wants to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hcs_emulator.service.silo import stats
+
+START_TIMEOUT = 30.0
+ANSWER_TIMEOUT = 30.0
+SILO_TIMEOUT = 10.0
+LONGEST_LINE = 64 << 20
+
+
+# What is told of every message that the guest has answered: the worker's pid and a report.
+GuestCalled = Callable[[int, dict[str, Any]], None]
+
+
+class WorkerError(Exception):
+    """The worker did not start, or went away while it was asked."""
+
+
+class Worker:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        guest_called: GuestCalled,
+    ) -> None:
+        self.pid = process.pid
+        self.exited = asyncio.Event()
+        self.shut_down = False
+        self.started = datetime.now(UTC)
+        self._process = process
+        self._writer = writer
+        self._guest_called = guest_called
+        self._ids = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._silos: list[int] = []
+        self._tasks = [asyncio.ensure_future(self._read(reader)), asyncio.ensure_future(self._reap())]
+
+    @classmethod
+    async def start(cls, settings: dict[str, Any], guest_called: GuestCalled) -> Worker:
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "hcs_emulator.vm", str(theirs.fileno()), env=_environment(),
+                stdin=asyncio.subprocess.DEVNULL, pass_fds=(theirs.fileno(),), start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            ours.close()
+            raise WorkerError(f"the VM worker cannot be started: {error}") from error
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST_LINE)
+        worker = cls(process, reader, writer, guest_called)
+        try:
+            await worker.ask("start", timeout=START_TIMEOUT, settings=settings)
+        except BaseException:
+            await worker.kill()
+            raise
+        return worker
+
+    async def ask(self, what: str, *, timeout: float = ANSWER_TIMEOUT, **details: Any) -> dict[str, Any]:
+        if self.exited.is_set():
+            raise WorkerError("the VM worker has ended")
+        number = next(self._ids)
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._writer.write(json.dumps({"id": number, "ask": what, **details}).encode() + b"\n")
+        try:
+            answer: dict[str, Any] = await asyncio.wait_for(future, timeout)
+        except TimeoutError:
+            raise WorkerError(f"the VM worker did not answer {what} in {timeout:.0f} s") from None
+        finally:
+            self._waiting.pop(number, None)
+        if "error" in answer:
+            raise WorkerError(answer["error"])
+        return answer
+
+    def signal(self, number: int) -> None:
+        if not self.exited.is_set():
+            try:
+                os.kill(self.pid, number)
+            except ProcessLookupError:
+                pass
+
+    async def kill(self) -> None:
+        """End the worker and with it everything inside; returns when it is gone."""
+        self.signal(signal.SIGKILL)
+        await self.exited.wait()
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        try:
+            while line := await reader.readline():
+                message = json.loads(line)
+                if message.get("shut_down"):
+                    self.shut_down = True
+                    continue
+                if "guest_called" in message:
+                    self._guest_called(self.pid, message["guest_called"])
+                    continue
+                if "silo" in message:
+                    self._remember(message["silo"])
+                    continue
+                future = self._waiting.get(message["id"])
+                if future is not None and not future.done():
+                    future.set_result(message)
+        except (ConnectionError, ValueError):
+            pass
+
+    def _remember(self, pid: int) -> None:
+        """A silo of the worker: it dies with the worker, and the VM is gone only when it is."""
+        try:
+            self._silos.append(os.pidfd_open(pid))
+        except OSError:  # it is gone already
+            pass
+        self._silos = [silo for silo in self._silos if not _ended(silo)]
+
+    async def _reap(self) -> None:
+        await self._process.wait()
+        await self._tasks[0]
+        for silo in self._silos:
+            await _gone(silo)
+        self._writer.close()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(WorkerError("the VM worker has ended"))
+        self.exited.set()
+
+    # figures
+
+    def _family(self) -> list[int]:
+        return [self.pid, *stats.descendants(self.pid)]
+
+    def statistics(self) -> dict[str, Any]:
+        """Of the worker and everything in it."""
+        ticks = os.sysconf("SC_CLK_TCK")
+        user = kernel = 0
+        for pid in self._family():
+            times = _stat(pid)[11:15]  # own and reaped children's, user and kernel
+            user += int(times[0]) + int(times[2]) if times else 0
+            kernel += int(times[1]) + int(times[3]) if times else 0
+        user, kernel = (value * 10_000_000 // ticks for value in (user, kernel))
+        now = datetime.now(UTC)
+        return {
+            "Timestamp": now.strftime("%Y-%m-%dT%H:%M:%S.%f0Z"),
+            "ContainerStartTime": self.started.strftime("%Y-%m-%dT%H:%M:%S.%f0Z"),
+            "Uptime100ns": int((now - self.started).total_seconds() * 10_000_000),
+            "Processor": {"TotalRuntime100ns": user + kernel, "RuntimeUser100ns": user, "RuntimeKernel100ns": kernel},
+        }
+
+    def memory_bytes(self) -> int:
+        page = os.sysconf("SC_PAGE_SIZE")
+        return sum(int(fields[21]) * page for pid in self._family() if (fields := _stat(pid)))
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the package to be found wherever we were started from."""
+    root = str(Path(__file__).resolve().parents[3])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _ended(pidfd: int) -> bool:
+    """True, and the descriptor closed, when the process has ended."""
+    if not select.select([pidfd], [], [], 0)[0]:
+        return False
+    os.close(pidfd)
+    return True
+
+
+async def _gone(pidfd: int) -> None:
+    """Make sure of a process's end and wait for it."""
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except OSError:
+        pass
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(pidfd, gone.set)
+    try:
+        await asyncio.wait_for(gone.wait(), SILO_TIMEOUT)
+    except TimeoutError:
+        print("a silo of a VM does not end", file=sys.stderr, flush=True)
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []

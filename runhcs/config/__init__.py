@@ -1,0 +1,1 @@
+"""`runhcs config`: runtimes for containerd, RuntimeClasses for Kubernetes."""

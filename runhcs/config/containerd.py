@@ -1,0 +1,84 @@
+"""The runtimes in containerd's configuration, as TOML."""
+
+from __future__ import annotations
+
+import json
+
+from runhcs.config.runtimes import PROCESS, Runtime
+from shim.oci.annotations.container import SANDBOX_OS_VERSION
+from shim.oci.annotations.vm import PHYSICALLY_BACKED
+
+# By containerd's major version: the version of its configuration, and the plugin whose section it is.
+FORMATS = {1: (2, "io.containerd.grpc.v1.cri"), 2: (3, "io.containerd.cri.v1.runtime")}
+RUNTIME_TYPE = "io.containerd.runhcs.v1"
+
+# Which annotations of a pod, and of a CRI container, reach the shim. A star stops at a slash.
+CONTAINER_PATTERNS = ["io.microsoft.container.*", "io.microsoft.wcow.*"]
+PROCESS_POD_PATTERNS: list[str] = [SANDBOX_OS_VERSION]
+VM_POD_PATTERNS = ["io.microsoft.virtualmachine.*", "io.microsoft.container.processdumplocation"]
+
+HEADER = """\
+# Runtimes of Windows nodes for containerd {major}.x, by `runhcs config containerd --version {major}`.
+# Put it into containerd's configuration file (C:\\Program Files\\containerd\\config.toml on Windows), or into a file
+# that its `imports` names, and restart containerd. `runhcs config runtimeclass` prints what Kubernetes needs.
+version = {version}
+"""
+
+
+def text(runtimes: list[Runtime], major: int) -> str:
+    version, plugin = FORMATS[major]
+    section = f'plugins."{plugin}".containerd'
+    out = [HEADER.format(major=major, version=version)]
+    if any(runtime.name == PROCESS for runtime in runtimes):
+        out.append(f"\n[{section}]\n  # For pods without a RuntimeClass.\n")
+        out.append(f"  default_runtime_name = {_quoted(PROCESS)}\n")
+    out += [_runtime(runtime, f"{section}.runtimes.{runtime.name}") for runtime in runtimes]
+    return "".join(out)
+
+
+def _runtime(runtime: Runtime, section: str) -> str:
+    lines = [
+        "",
+        f"# {runtime.summary[0].upper()}{runtime.summary[1:]}.",
+        f"[{section}]",
+        f"  runtime_type = {_quoted(RUNTIME_TYPE)}",
+        "  # Annotations of pods, and of containers, that the shim gets to see: docs/annotations.md.",
+        f"  pod_annotations = {_list(VM_POD_PATTERNS if runtime.hypervisor else PROCESS_POD_PATTERNS)}",
+        f"  container_annotations = {_list(CONTAINER_PATTERNS)}",
+    ]
+    if runtime.hypervisor:
+        lines += ["", f"  [{section}.options]", *_options(runtime)]
+    if annotations := _annotations(runtime):
+        lines += ["", f"    [{section}.options.DefaultContainerAnnotations]", *annotations]
+    return "\n".join(lines) + "\n"
+
+
+def _options(runtime: Runtime) -> list[str]:
+    lines = ["    SandboxIsolation = 1", "    # CPU limits of containers are shares of the host, scaled to the VM."]
+    lines.append("    ScaleCpuLimitsToSandbox = true")
+    if runtime.processors:
+        lines.append(f"    VmProcessorCount = {runtime.processors}")
+    if runtime.memory_mb:
+        lines.append(f"    VmMemorySizeInMb = {runtime.memory_mb}")
+    return lines
+
+
+def _annotations(runtime: Runtime) -> list[str]:
+    """What has no option of its own; needs containerd 1.7."""
+    lines = []
+    if runtime.build:
+        lines.append("      # SandboxOsVersion: an image of another build is refused before anything is made.")
+        lines.append(f"      {_quoted(SANDBOX_OS_VERSION)} = {_quoted(str(runtime.build))}")
+    if runtime.reserved:
+        lines.append("      # All memory is physical from the start.")
+        lines.append(f"      {_quoted(PHYSICALLY_BACKED)} = {_quoted('true')}")
+    return lines
+
+
+def _quoted(value: str) -> str:
+    """A basic string of TOML, which is one of JSON."""
+    return json.dumps(str(value))
+
+
+def _list(values: list[str]) -> str:
+    return "[" + ", ".join(_quoted(value) for value in values) + "]"

@@ -1,0 +1,1 @@
+"""`runhcs doctor`: check the prerequisites of this machine."""

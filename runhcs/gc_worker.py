@@ -1,0 +1,56 @@
+"""Free what one dead shim left, in a process of its own: `python -m runhcs.gc_worker`, run by `runhcs gc`.
+
+Of its own, because HCS's library stays with the instance that it first spoke to, and dead shims may have used several
+(HCS_EMULATOR_DIR is set for each). Prints what could not be freed, a JSON list of sentences.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+
+from shim.container.cleanup import free_system
+from shim.container.ledger import Ledger
+
+# What no HCS has made.
+OF_THE_HOST = ("mount", "mount_point", "job", "user")
+
+
+def free_ledger(bundle: str, seconds: float, hcs_is_gone: bool) -> list[str]:
+    """`hcs_is_gone`: the emulator that had its things has ended, and they with it; not those of the host."""
+    held = Ledger(bundle)
+    if hcs_is_gone:
+        for entry in held.live():
+            if entry.kind not in OF_THE_HOST:
+                held.strike(entry)
+    failures = [str(failure) for failure in held.free_all(seconds)]
+    if not failures:
+        try:
+            os.unlink(held.path)
+        except FileNotFoundError:
+            pass
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="runhcs.gc_worker", description=__doc__)
+    parser.add_argument("--bundle", default="")
+    parser.add_argument("--system", default="")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--hcs-is-gone", action="store_true")
+    args = parser.parse_args()
+    try:
+        failures = free_ledger(args.bundle, args.seconds, args.hcs_is_gone) if args.bundle else []
+        if args.system:
+            free_system({"id": args.system}, time.monotonic() + args.seconds)
+    except Exception as error:
+        failures = [str(error)]
+    print(json.dumps(failures), flush=True)
+    os._exit(0)  # a step that hangs must not keep us
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+r"""A host process container: a job of the host's own processes, with the container's files at a place among the host's.
+
+There is no compute system and no network of its own. The job is made first and ends last: all the rest (the user made
+for it, the files, the mounts) is there for its processes. Everything is in the ledger before it is made. A job ends
+with this process; the `delete` command frees the rest, and makes sure of the job.
+
+Where the spec is a plain Linux one, as tools on Linux make it, the same is done by Linux' rules: arguments go as they
+are, and no shell looks for the program.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from shim.container import affinity, layers, process_document
+from shim.container.ledger import Ledger
+from shim.hcs_bindings.errors import INVALID_ARGUMENT, HcsError, normalise
+from shim.hcs_bindings.windows_version import windows_build
+from shim.hostprocess import identity, limits, mounts, paths
+from shim.hostprocess.errors import told
+from shim.hostprocess.job_system import JobSystem
+from shim.oci.errors import InvalidSpec
+from shim.oci.section import Section
+from shim.platform import command_line, host, jobs
+from shim.platform.job_types import ALREADY_EXISTS, DIRECTORY, MEMBER, NOT_SUPPORTED, JobError, Launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from shim.api.types import Mount
+    from shim.container.ledger import Entry
+    from shim.oci.spec import Spec
+    from shim.platform.job_types import Identity, Job, Limits, Process
+
+    Document = dict[str, Any]
+    Warn = Callable[[str], object]
+
+# How long the rest gets to end by itself when the first process is gone.
+SHUTDOWN_SECONDS = 5.0
+RELEASE_SECONDS = 20.0
+# Members of a spec that ask for what a process of the host cannot have, or has anyway.
+_WITHOUT_EFFECT = ("credentialSpec", "devices")
+
+
+class JobContainer:
+    """A host process container that has been created and not yet torn down."""
+
+    def __init__(self, id: str, spec: Spec, job: Job, root: str, ledger: Ledger, entry: Entry, warn: Warn) -> None:
+        self.id = id
+        self.spec = spec
+        self.root = root
+        self.ledger = ledger
+        self.system: JobSystem
+        #: Where its files are to us, who are not in the job; and what shows elsewhere to the job only.
+        self._files = ""
+        self._destinations: list[str] = []
+        self._job = job
+        self._entry = entry
+        self._warn = warn
+        self._lock = allocate_lock()
+        self._stopped = False
+        self._torn_down = False
+        self._init: Process | None = None
+
+    @classmethod
+    def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> JobContainer:
+        """Raises InvalidSpec, HcsError or OSError; nothing is held then."""
+        plan = layers.plan(spec, rootfs, bundle)
+        wanted = mounts.wanted(spec)
+        bounds = limits.wanted(spec, host.processors(), warn)
+        processors = affinity.wanted(spec.windows.section("resources").section("cpu"))
+        who = identity.wanted(spec, id, jobs.is_local_group)
+        build = windows_build()
+        paths.root(spec, id, True)
+        _parameters(spec, None, paths.DEFAULT_ROOT)
+        for name in _WITHOUT_EFFECT:
+            if spec.windows.has(name):
+                warn(f"windows.{name} has no effect: a host process container has what the host has")
+        for warning in spec.annotations.warnings:
+            warn(warning)
+        ledger = Ledger(bundle)
+        job: Job | None = None
+        try:
+            entry = ledger.enter("job", id=id, groups=jobs.groups_of(id))
+            with told(f"create {id}"):
+                try:
+                    job = jobs.create(id, build)
+                except JobError as error:
+                    if error.code == ALREADY_EXISTS:
+                        ledger.strike(entry)  # it is somebody else's, and stays
+                    raise
+                container = cls(id, spec, job, paths.root(spec, id, job.can_bind), ledger, entry, warn)
+                container._fill(plan, wanted, bounds, processors, who)
+        except BaseException as error:
+            if job is not None:
+                job.close()
+            for failure in ledger.free_all(RELEASE_SECONDS):
+                warn(str(failure))
+                error.add_note(str(failure))
+            raise
+        return container
+
+    def _fill(
+        self,
+        plan: layers.Plan,
+        wanted: list[mounts.HostMount],
+        bounds: Limits,
+        processors: list[tuple[int, int]],
+        who: Identity,
+    ) -> None:
+        job = self._job
+        if bounds:
+            job.set_limits(bounds)
+            for name in job.unenforced:
+                self._warn(f"the limit of {name} is kept and not enforced: this machine has no means for it")
+        if processors:
+            self.set_affinity(processors)
+        if who.kind == MEMBER:
+            self.ledger.enter("user", name=who.user)
+        job.log_on(who)
+        files = plan.acquire(self.ledger).path
+        if job.can_bind:
+            job.bind(files, self.root, False)
+            self._files = files if files.endswith(("/", "\\")) else f"{files}/"
+        else:
+            self._files = self.root
+            self.ledger.enter("mount_point", directory=self.root)
+            try:
+                jobs.mount_volume(files, self.root)
+            except JobError as error:
+                if error.code != NOT_SUPPORTED:
+                    raise
+                self._warn(str(error))
+        for mount in wanted:
+            self._show(mount)
+        self.system = JobSystem(self.id, job, bounds, self._show)
+
+    def _show(self, mount: mounts.HostMount) -> None:
+        mounts.show(self._job, mount, self._files, self._warn)
+        if self._job.can_bind:
+            self._destinations.append(mount.destination)
+
+    # Processes.
+
+    def init_parameters(self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None) -> Document:
+        streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        return {"Launch": self._launch(_parameters(self.spec, None, self.root, terminal, **streams))}
+
+    def exec_parameters(
+        self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
+    ) -> Document:
+        identity.check_exec(process, self.spec.process)
+        streams = {"stdin": stdin, "stdout": stdout, "stderr": stderr}
+        return {"Launch": self._launch(_parameters(self.spec, process, self.root, terminal, **streams))}
+
+    def _launch(self, parameters: Document) -> Launch:
+        linux = self.spec.is_plain_linux
+        directory = parameters.get("WorkingDirectory") or self.root
+        if not self._job.can_bind and not paths.is_below(directory, self.root):
+            directory = paths.below(self.root, directory)
+        own = {} if linux else self._job.environment()
+        variables = paths.environment(own, parameters.get("Environment") or {}, self.root, not linux)
+        line, application = parameters.get("CommandLine", ""), ""
+        if line and self._job.can_bind:
+            line = paths.through_shell(line)
+        elif line:
+            search = next((value for name, value in variables.items() if name.upper() == "PATH"), "").split(";")
+            application = paths.find_program(command_line.programs(line), directory, search)
+        height, width = parameters.get("ConsoleSize") or (0, 0)
+        return Launch(
+            line,
+            directory,
+            variables,
+            arguments=parameters.get("CommandArgs") or (),
+            application=application,
+            stdin=bool(parameters.get("CreateStdInPipe")),
+            stdout=bool(parameters.get("CreateStdOutPipe")),
+            stderr=bool(parameters.get("CreateStdErrPipe")),
+            console=bool(parameters.get("EmulateConsole")),
+            size=(height or 25, width or 80),
+        )
+
+    def create_process(self, parameters: Document) -> Process:
+        launch: Launch = parameters["Launch"]
+        with told(f"start {launch.arguments[0] if launch.arguments else launch.command_line!r} in {self.id}"):
+            self._make_directory(launch.directory)
+            process = self._job.spawn(launch)
+        if self._init is None:
+            self._init = process
+        return process
+
+    def _make_directory(self, directory: str) -> None:
+        """Where a process is to work, if it is not there yet. What is bound shows to the job only, and is not."""
+        if paths.is_below(directory, self.root):
+            directory = paths.below(self._files, directory[len(self.root) - 1 :])
+        elif any(paths.is_below(directory, place) for place in self._destinations):
+            return
+        try:
+            jobs.make_directory(directory)
+        except OSError as error:
+            raise JobError(
+                DIRECTORY, f"the working directory {directory!r} cannot be made: {error.strerror}"
+            ) from error
+
+    # Life.
+
+    def start(self) -> None:
+        """Its first process is all there is to start."""
+
+    def on_exit(self, callback: Callable[[], object]) -> None:
+        self._job.on_lost(callback)
+
+    @property
+    def memory_breached(self) -> bool:
+        """Whether its limit has kept one of its processes from getting memory."""
+        return self._job.memory_breached
+
+    def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
+        try:
+            with told(f"affinity of {self.id}"):
+                self._job.set_affinity(processors)
+        except HcsError as error:
+            if normalise(error.code) != INVALID_ARGUMENT:
+                raise
+            masks = ", ".join(f"{mask:#x} of group {group}" for mask, group in processors)
+            raise InvalidSpec(f"cpu.affinity is {masks}: Windows has no such processors here; correct them") from None
+
+    # The end.
+
+    def stop(self) -> None:
+        """End what is left, by asking first unless the first process was ended by force. Once; another caller waits for
+        the first."""
+        with self._lock:
+            self._stop_once()
+
+    def _stop_once(self) -> None:
+        if self._stopped:
+            return
+        self._stopped = True
+        self.system.over = True
+        try:
+            forced = self._init is None or getattr(self._init, "killed", False)
+            if not forced and self._job.signal_all("CtrlShutdown"):
+                self._job.wait_empty(SHUTDOWN_SECONDS)
+            self._job.terminate()
+        except JobError as error:
+            self._warn(f"container {self.id} has not ended: {error}")
+
+    def teardown(self) -> None:
+        """Stop the container and free what it holds. Once; another caller waits for the first."""
+        with self._lock:
+            if self._torn_down:
+                return
+            self._torn_down = True
+            self._stop_once()
+            for failure in self.ledger.free_all(RELEASE_SECONDS, keep=[self._entry]):
+                self._warn(str(failure))
+            self._job.close()
+            for failure in self.ledger.free_all(RELEASE_SECONDS):
+                self._warn(str(failure))
+
+
+def _parameters(
+    spec: Spec,
+    process: Section | None,
+    root: str,
+    terminal: bool | None = None,
+    *,
+    stdin: bool = False,
+    stdout: bool = False,
+    stderr: bool = False,
+) -> Document:
+    """Of the init, or of an exec: as HCS would get them, with the place of the files put in."""
+    own = _expanded(spec.process, root)
+    return process_document.parameters(
+        own if process is None else _expanded(process, root),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        terminal=terminal,
+        linux=spec.is_plain_linux,
+        container=None if process is None else own,
+    )
+
+
+def _expanded(process: Section, root: str) -> Section:
+    values = dict(process.values)
+    for name in ("cwd", "commandLine"):
+        if isinstance(values.get(name), str):
+            values[name] = paths.expand(values[name], root)
+    if isinstance(values.get("args"), list):
+        values["args"] = [paths.expand(text, root) if isinstance(text, str) else text for text in values["args"]]
+    return Section(values, process.path)

@@ -1,0 +1,71 @@
+"""Mounts of a host process container: directories and files of the host, shown where the spec wants them.
+
+With the bind filter they show at their destinations to the container's processes alone; for programs that look for
+them below the container's root, as was the way before, there is a link there, too. Without it there are only links.
+"""
+
+from __future__ import annotations
+
+from shim.container.mounts import PIPE, directory, ends
+from shim.container.process_document import is_absolute_in_container
+from shim.hostprocess.paths import below
+from shim.oci.errors import InvalidSpec
+from shim.platform import jobs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+    from shim.platform.job_types import Job
+
+    Warn = Callable[[str], object]
+
+
+class HostMount:
+    __slots__ = ("destination", "read_only", "source")
+
+    def __init__(self, source: str, destination: str, read_only: bool) -> None:
+        self.source = source
+        self.destination = destination
+        self.read_only = read_only
+
+
+def wanted(spec: Spec) -> list[HostMount]:
+    return [one for mount in spec.mounts if (one := _read(mount, spec.is_plain_linux)) is not None]
+
+
+def _read(mount: Section, linux: bool) -> HostMount | None:
+    options = mount.texts("options")
+    if linux and mount.text("type") != "bind" and "bind" not in options and "rbind" not in options:
+        return None  # proc, sysfs …: the host has them
+    source, destination = ends(mount)
+    if source.lower().startswith(PIPE) or destination.lower().startswith(PIPE):
+        raise InvalidSpec(
+            f"{mount.path} is the pipe {source}: a host process container has the host's pipes, so use it directly and "
+            "leave the mount out"
+        )
+    if "://" in source:
+        raise InvalidSpec(f"{mount.path}.source is {source!r}, which only a container in a utility VM can have")
+    if not (destination.startswith("/") if linux else is_absolute_in_container(destination)):
+        raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
+    entry = directory(mount, source, destination)
+    return HostMount(entry["HostPath"], destination, bool(entry.get("ReadOnly")))
+
+
+def show(job: Job, mount: HostMount, files: str, warn: Warn) -> None:
+    """`files` is where the container's files are for us, who are not in the job."""
+    if job.can_bind:
+        job.bind(mount.source, mount.destination, mount.read_only)
+    elif mount.read_only:
+        warn(f"the mount at {mount.destination} can be written to: without the bind filter it is a link")
+    place = below(files, mount.destination)
+    try:
+        jobs.link(mount.destination if job.can_bind else mount.source, place)
+    except FileExistsError:
+        if not job.can_bind:
+            warn(f"the mount at {mount.destination} is not made: the container's image has something there already")
+    except OSError as error:
+        if not job.can_bind:
+            raise InvalidSpec(f"the mount at {mount.destination} cannot be made: {error.strerror}") from error

@@ -1,0 +1,1 @@
+"""Annotations: the table of all that are known, and reading those of one spec."""

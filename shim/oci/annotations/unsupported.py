@@ -1,0 +1,106 @@
+"""Annotations that other shims act on and this one does not: this module's part of the table (see
+`shim.oci.annotations.schema`). Some would promise what is not kept, and are refused; the others are logged once."""
+
+from __future__ import annotations
+
+from shim.oci.annotations.schema import (
+    CONTAINER,
+    FLAG,
+    NO_EFFECT,
+    NUMBER_32,
+    NUMBER_64,
+    NUMBERS,
+    REFUSED,
+    TEXT,
+    TEXTS,
+    VM,
+    Annotation,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.oci.annotations.schema import Kind
+
+_VM = "io.microsoft.virtualmachine."
+_LCOW = f"{_VM}lcow."
+_CONFIDENTIAL = "For confidential VMs, which this shim does not make."
+_LINUX = "For Linux containers on Windows (LCOW), which this shim does not run."
+
+
+def _none(key: str, kind: Kind, scope: str, effect: str) -> Annotation:
+    return Annotation(key, kind, scope, effect, outcome=NO_EFFECT)
+
+
+# Confidential VMs. A policy that is not enforced would be a broken promise.
+_BROKEN_PROMISE = "Asks for a confidential VM, which this shim does not make: the create fails."
+SECURITY_POLICY = Annotation(f"{_VM}wcow.securitypolicy", TEXT, VM, _BROKEN_PROMISE, outcome=REFUSED)
+LINUX_SECURITY_POLICY = Annotation(f"{_LCOW}securitypolicy", TEXT, VM, _BROKEN_PROMISE, outcome=REFUSED)
+CONFIDENTIAL_DEBUG = Annotation(
+    "io.microsoft.wcow.debug",
+    FLAG,
+    VM,
+    "Saves the disks of a confidential VM, which this shim does not make: the create fails.",
+    default="false",
+    outcome=REFUSED,
+)
+CONFIDENTIAL_ONLY = (
+    _none("io.microsoft.wcow.debug_data_path", TEXT, VM, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.enforcer", TEXT, VM, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.securitypolicy.env", FLAG, CONTAINER, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.amd-certificate", TEXT, CONTAINER, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.gueststatefile", TEXT, VM, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.uvm-reference-info-file", TEXT, VM, _CONFIDENTIAL),
+    _none(f"{_VM}uvm-hash-envelope-reference-info-file", TEXT, VM, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.isolation_type", TEXT, VM, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.no_secure_boot", FLAG, VM, _CONFIDENTIAL),
+    _none(f"{_VM}no_security_hardware", FLAG, VM, _CONFIDENTIAL),
+    _none(f"{_VM}wcow.writable_efi", FLAG, VM, "For VMs of block CIM layers, which this shim does not make."),
+)
+
+LINUX_ONLY = (
+    _none("io.microsoft.lcow.rlimitcore", TEXT, CONTAINER, _LINUX),
+    _none("io.microsoft.lcow.shm.size-kb", NUMBER_64, CONTAINER, _LINUX),
+    _none("io.microsoft.lcow.gpuvhdpath", TEXT, VM, "No shim reads it any more."),
+    _none("io.microsoft.container.lcow.tee-log-path", TEXT, CONTAINER, _LINUX),
+    _none("io.microsoft.container.lcow.tee-log-dir-mount", TEXT, CONTAINER, _LINUX),
+    _none("io.microsoft.container.gpu.capabilities", TEXTS, CONTAINER, _LINUX),
+    _none("io.microsoft.cri.skip-pod-networking", TEXT, VM, _LINUX),
+    _none("io.microsoft.cri.tenant-sandbox-id", TEXT, VM, "No shim reads it."),
+    _none("io.microsoft.cri.virtual-pod-id", TEXT, CONTAINER, _LINUX),
+    _none(f"{_VM}computetopology.memory.enablecolddiscardhint", FLAG, VM, _LINUX),
+    _none(f"{_VM}devices.virtualpmem.maximumcount", NUMBER_32, VM, _LINUX),
+    _none(f"{_VM}devices.virtualpmem.maximumsizebytes", NUMBER_64, VM, _LINUX),
+    _none(f"{_VM}storage.scratch.encrypted", FLAG, VM, _LINUX),
+    *(
+        _none(f"{_LCOW}{name}", kind, scope, _LINUX)
+        for name, kind, scope in (
+            ("privileged", FLAG, CONTAINER),
+            ("hostnetwork", FLAG, VM),
+            ("kerneldirectboot", FLAG, VM),
+            ("kernelbootoptions", TEXT, VM),
+            ("preferredrootfstype", TEXT, VM),
+            ("vpcienabled", FLAG, VM),
+            ("timesync.disable", FLAG, VM),
+            ("vpmem.nomultimapping", FLAG, VM),
+            ("enforcer", TEXT, VM),
+            ("securitypolicy.env", FLAG, CONTAINER),
+            ("uvm-reference-info-file", TEXT, VM),
+            ("gueststatefile", TEXT, VM),
+            ("dmverity-mode", FLAG, VM),
+            ("dmverity-rootfs-vhd", TEXT, VM),
+            ("dmverity-create-args", TEXT, VM),
+            ("hcl-enabled", FLAG, VM),
+            ("amd-certificate", TEXT, VM),
+            ("extra-vsock-ports", NUMBERS, VM),
+            ("writable-overlay-directories", FLAG, VM),
+            ("network.policybasedrouting", FLAG, VM),
+            ("extra-exec-command-args", TEXT, VM),
+        )
+    ),
+)
+
+NOT_HERE = (
+    _none("io.microsoft.network.ncproxy.containerid", TEXT, VM, "For networks set up by a proxy, see `ncproxy`."),
+    _none("io.microsoft.migration.support-enabled", FLAG, VM, "For live migration, which another shim does."),
+    _none("io.microsoft.migration.source-container-id", TEXT, VM, "For live migration, which another shim does."),
+)

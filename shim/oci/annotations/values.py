@@ -1,0 +1,131 @@
+"""The annotations of one spec, read by the parsing rules of the runhcs shim: what cannot be parsed is warned of and
+counts as absent.
+
+Precedence for any setting: annotation, then shim option (which becomes an annotation where there is none), then the
+spec's own field, then the default. The option copies and the expansion happen in `shim.oci.normalize`, before anything
+is read.
+"""
+
+from __future__ import annotations
+
+from shim.oci.annotations.schema import INT32, UINT32, Annotation
+from shim.oci.errors import InvalidSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+_FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
+
+
+class Annotations:
+    """Questions never fail, except where a wrong value must stop the create. What a row of the table says of limits and
+    defaults holds unless the question says otherwise."""
+
+    __slots__ = ("_values", "warnings")
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self._values = values
+        #: What could not be parsed or has no effect, for the log.
+        self.warnings: list[str] = []
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def set(self, key: str, value: str) -> None:
+        self._values[key] = value
+
+    def set_default(self, key: str, value: str) -> None:
+        self._values.setdefault(key, value)
+
+    def text(self, key: str, default: str = "") -> str:
+        """Verbatim. An empty text counts as set: ask `in` where that matters."""
+        return self._values.get(key, default)
+
+    def is_exactly_true(self, key: str) -> bool:
+        """For privileges: only the text `true`."""
+        return self._values.get(key) == "true"
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        if default is None:
+            default = isinstance(key, Annotation) and key.default == "true"
+        value = self._values.get(key)
+        if value is None:
+            return default
+        if value in _TRUE:
+            return True
+        if value not in _FALSE:
+            self._ignore(key, "true or false")
+            return default
+        return False
+
+    def number(self, key: str, maximum: int = 0) -> int:
+        """A number from 1 to the maximum; 0 when there is none, or none that can be used."""
+        value = self._values.get(key)
+        if value is None:
+            return 0
+        maximum = maximum or (key.kind.maximum if isinstance(key, Annotation) else INT32)
+        if not _is_number(value, maximum):
+            self._ignore(key, f"a whole number up to {maximum}")
+            return 0
+        return int(value)
+
+    def numbers(self, key: str, maximum: int = 0) -> list[int]:
+        """Numbers between commas, without spaces: all or none."""
+        value = self._values.get(key, "")
+        if not value:
+            return []
+        maximum = maximum or (key.kind.maximum if isinstance(key, Annotation) else UINT32)
+        parts = value.split(",")
+        if not all(_is_number(part, maximum) for part in parts):
+            self._ignore(key, f"whole numbers up to {maximum} between commas")
+            return []
+        return [int(part) for part in parts]
+
+    def texts(self, key: str) -> list[str]:
+        """Texts between commas, not trimmed."""
+        value = self._values.get(key, "")
+        return value.split(",") if value else []
+
+    def guid(self, key: str) -> str:
+        """A GUID without braces, in lower case; "" when absent. A bad one stops the create."""
+        value = self._values.get(key)
+        if value is None:
+            return ""
+        parts = [len(part) for part in value.split("-")]
+        if parts != [8, 4, 4, 4, 12] or any(char not in "-0123456789abcdefABCDEF" for char in value):
+            raise InvalidSpec(
+                f'failed to parse annotation "{key}" with value "{value}" as GUID: give 36 characters without braces'
+            )
+        return value.lower()
+
+    def json(self, key: str) -> object:
+        """The JSON value inside, None when absent or broken."""
+        value = self._values.get(key)
+        if value is None:
+            return None
+        import json
+
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            self._ignore(key, "JSON")
+            return None
+
+    def warn(self, sentence: str) -> None:
+        """Something about these annotations that the log should say, once."""
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
+
+    def _ignore(self, key: str, wanted: str) -> None:
+        # Its value is not repeated: annotations may hold secrets.
+        self.warn(f"annotation {key} is ignored: its value is not {wanted}")
+
+
+def _is_number(text: str, maximum: int) -> bool:
+    # The length first: turning a megabyte of digits into a number takes a while.
+    return len(text) <= 20 and text.isascii() and text.isdigit() and int(text) <= maximum

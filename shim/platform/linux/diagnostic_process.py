@@ -1,0 +1,128 @@
+"""A process on the host, for diagnostics: with the shim's own rights, as whoever may call the shim has them anyway.
+
+It looks like a process of HCS: handles that the caller takes, one notice of its exit. It has a session of its own and,
+if wanted, a terminal of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import termios
+from _thread import start_new_thread
+
+from shim.platform.exit_event import EndsOnce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Document = dict[str, Any]
+    Action = tuple[int, ...] | tuple[int, int, str, int, int]
+
+_DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+# posix_spawn cannot change the directory.
+_IN_DIRECTORY = ("/bin/sh", "-c", 'cd -- "$0" && exec "$@"')
+
+
+class HostProcess(EndsOnce):
+    def __init__(
+        self, args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool
+    ) -> None:
+        """Run it. Raises OSError, and leaves nothing behind then."""
+        if directory and not os.path.isdir(directory):
+            raise NotADirectoryError(20, "no such directory to work in", directory)
+        super().__init__()
+        self.stdin: int | None = None
+        self.stdout: int | None = None
+        self.stderr: int | None = None
+        self._terminal: int | None = None
+        self._is_reaped = False
+        command = [*_IN_DIRECTORY, directory, *args] if directory else list(args)
+        theirs: list[int] = []
+        try:
+            actions = self._open_terminal(theirs) if terminal else self._open_pipes(theirs, (stdin, stdout, stderr))
+            self.pid = os.posix_spawnp(
+                command[0], command, os.environ, file_actions=actions, setsid=True, setsigmask=(),
+                setsigdef=_DEFAULT_SIGNALS,
+            )  # fmt: skip
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        start_new_thread(self._watch, ())
+
+    def _open_pipes(self, theirs: list[int], wanted: tuple[bool, bool, bool]) -> list[Action]:
+        actions: list[Action] = []
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            if not wanted[number]:
+                actions.append((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0))
+                continue
+            reading, writing = os.pipe2(os.O_CLOEXEC)
+            ours, its = (writing, reading) if number == 0 else (reading, writing)
+            theirs.append(its)
+            setattr(self, name, ours)
+            actions.append((os.POSIX_SPAWN_DUP2, its, number))
+        return actions
+
+    def _open_terminal(self, theirs: list[int]) -> list[Action]:
+        """The first terminal that the leader of a new session opens becomes its own."""
+        ours, its = os.openpty()
+        theirs.append(its)
+        self.stdin = self.stdout = ours
+        # Kept for its size, since whoever moves the bytes closes the other when it is over.
+        self._terminal = os.dup(ours)
+        opened: Action = (os.POSIX_SPAWN_OPEN, 0, os.ttyname(its), os.O_RDWR, 0)
+        return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+
+    def _watch(self) -> None:
+        code = -1
+        try:
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # its id stays its own for now
+        except ChildProcessError:
+            pass
+        with self._lock:
+            self._is_reaped = True
+            try:
+                code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            except ChildProcessError:
+                pass
+            if self._terminal is not None:
+                os.close(self._terminal)
+                self._terminal = None
+        self.finish(code if code >= 0 else 128 - code)  # a signal's number as a shell tells it
+
+    def signal(self, options: Document) -> bool:
+        return self._send(signal.SIGTERM)
+
+    def terminate(self, timeout: float | None = None) -> bool:
+        """With whatever it started, as far as that has stayed in its session's group."""
+        return self._send(signal.SIGKILL)
+
+    def _send(self, number: int) -> bool:
+        with self._lock:
+            if self._is_reaped:
+                return False
+            try:
+                os.killpg(self.pid, number)
+            except ProcessLookupError:
+                return False
+            return True
+
+    def modify(self, settings: Document, timeout: float | None = None) -> None:
+        size = settings.get("ConsoleSize")
+        with self._lock:
+            if size and self._terminal is not None:
+                packed = b"".join(n.to_bytes(2, "little") for n in (size["Height"], size["Width"], 0, 0))
+                fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, packed)
+
+    def close(self) -> None:
+        handles = {self.stdin, self.stdout, self.stderr}
+        self.stdin = self.stdout = self.stderr = None
+        for handle in handles:
+            if handle is not None:
+                os.close(handle)

@@ -1,0 +1,1 @@
+"""ShimDiag and Inspect: looking into a running shim."""

@@ -1,0 +1,266 @@
+"""What somebody who looks into a running shim can ask: Microsoft's ShimDiag, and `Inspect`, which is ours.
+
+    containerd.runhcs.v1.diag.ShimDiag    DiagExecInHost, DiagTasks, DiagShare, DiagPid, DiagStacks
+    runhcs.inspect.v1.Inspect             Shim: everything at once, as JSON, for `runhcs ps`, `inspect` and `gc`
+
+All of it is answered in workers, so that a shim whose other calls hang still answers. Nothing here is loaded before it
+is asked for.
+
+DiagExecInHost runs a program where the containers live: in the utility VM as its SYSTEM, or, for containers without a
+VM, on the host with the rights of the shim. Whoever can connect to the shim (its own user, root) could run any program
+with these rights before, by a container. The process is nobody's task: it has no events, and ends with the call that
+asked for it, also when the caller goes away.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from _thread import start_new_thread
+
+from shim.api import shimdiag as api
+from shim.api.inspect import InspectRequest, InspectResponse
+from shim.api.types import Status
+from shim.container.process_document import is_absolute_in_container, quote
+from shim.hcs_bindings.errors import HcsError
+from shim.platform import diagnostic_process
+from shim.task.diagnostics import stacks
+from shim.task.errors import failed_precondition, invalid_argument
+from shim.task.process import Process
+from shim.task.signals import SIGKILL, terminating
+from shim.task.stdio.process_io import open_stdio
+from shim.version import VERSION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from shim.task.context import ShimContext
+    from shim.task.interfaces import HcsProcess
+    from shim.task.pod import Pod
+    from shim.task.task import Task
+    from shim.ttrpc.server import Call
+    from shim.uvm.vm import Vm
+
+    Handler = Callable[[Pod, ShimContext, Call], bytes]
+
+EXEC_ID = "diagnostics"
+GUEST_STACKS_SECONDS = 5.0
+PROPERTIES_SECONDS = 5.0
+STACKS_SUPPORTED = "DumpStacksSupported"
+# As Microsoft's shim words them.
+_STATES = {Status.CREATED: "created", Status.RUNNING: "running", Status.PAUSED: "paused", Status.STOPPED: "exited"}
+
+
+def pid(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    return api.PidResponse(pid=context.pid).encode()
+
+
+def tasks(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    """The tasks, and with `execs` what else runs in each; the init is the task itself."""
+    request = api.TasksRequest.decode(call.payload)
+    answer = []
+    for task in pod.tasks():
+        execs = task.processes()[1:] if request.execs else []
+        answer.append(
+            api.Task(id=task.id, execs=[api.Exec(id=one.exec_id, state=_STATES[one.status]) for one in execs])
+        )
+    return api.TasksResponse(tasks=answer).encode()
+
+
+def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    """Ours first: they can be told whatever hangs. The guest's within limits; why there are none is told in words."""
+    own = stacks.all_threads()
+    vm = pod.vm
+    return api.StacksResponse(stacks=own, guest_stacks=_guest_stacks(vm) if vm is not None else "").encode()
+
+
+def _guest_stacks(vm: Vm) -> str:
+    if vm.is_gone:
+        return "(no guest stacks: the VM has ended)"
+    if not vm.guest.can(STACKS_SUPPORTED):
+        return "(no guest stacks: this guest cannot tell them)"
+    try:
+        return vm.guest.stacks(GUEST_STACKS_SECONDS)
+    except HcsError as error:
+        return f"(no guest stacks: {error})"
+
+
+def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    """Show a directory or file of the host in the VM, until the VM ends."""
+    request = api.ShareRequest.decode(call.payload)
+    pod.task(context.id)
+    vm = pod.vm
+    if vm is None or vm.is_gone:
+        raise failed_precondition(f"{context.id!r} has no running utility VM to share {request.host_path!r} with")
+    if not is_absolute_in_container(request.uvm_path):
+        raise invalid_argument(f"uvm_path is {request.uvm_path!r}: give an absolute path in the VM, such as C:\\shared")
+    if not os.path.exists(request.host_path):
+        raise invalid_argument(f"host_path is {request.host_path!r}, which is not on this host: give one that is")
+    held = vm.shares.add(os.path.realpath(request.host_path), read_only=request.read_only)
+    settings: dict[str, object] = {"HostPath": held.guest_path, "ContainerPath": request.uvm_path}
+    if request.read_only:
+        settings["ReadOnly"] = True
+    try:
+        vm.guest.modify_vm("MappedDirectory", "Add", settings)
+    except BaseException:
+        held.release()
+        raise
+    context.log.info("shared with the VM", vm=vm.id, host_path=request.host_path, uvm_path=request.uvm_path)
+    return api.ShareResponse().encode()
+
+
+# A process outside of every container.
+
+
+def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    request = api.ExecProcessRequest.decode(call.payload)
+    if not request.args or not request.args[0]:
+        raise invalid_argument("args names no program to run")
+    if request.terminal and request.stderr:
+        raise failed_precondition("a terminal has no error stream of its own; leave stderr empty")
+    pod.task(context.id)
+    vm = pod.vm
+    if vm is not None and vm.is_gone:
+        raise failed_precondition(f"the VM of {context.id!r} has ended; nothing can run in it")
+    io = open_stdio(
+        request.stdin, request.stdout, request.stderr, request.terminal,
+        namespace=context.namespace, id=context.id, exec_id=EXEC_ID, log=context.log,
+    )  # fmt: skip
+
+    def launch() -> HcsProcess:
+        wanted = io.wanted()
+        if vm is not None:
+            return _run_in_vm(vm, request, wanted)
+        try:
+            return diagnostic_process.run(request.args, request.workdir, **wanted, terminal=request.terminal)
+        except OSError as error:
+            raise invalid_argument(f"{request.args[0]!r} cannot be run on the host: {error}") from error
+
+    process = Process(context.id, EXEC_ID, context.bundle, io, context.log, launch, _nobody_to_tell, terminating)
+    where = vm.id if vm is not None else "host"
+    context.log.info("diagnostic process", where=where, program=request.args[0])
+    process.start(_nobody_to_tell)
+
+    def answer() -> None:
+        status = process.exit_status
+        code = status - (1 << 32) if status & 0x80000000 else status
+        call.reply(api.ExecProcessResponse(exit_code=code).encode())
+
+    def cancelled() -> None:
+        process.done.remove(answer)
+        start_new_thread(_end, (process,))
+
+    deferred = call.defer(cancelled)
+    process.done.add(answer)
+    return deferred
+
+
+def _run_in_vm(vm: Vm, request: api.ExecProcessRequest, wanted: dict[str, bool]) -> HcsProcess:
+    from shim.uvm.gcs.process import SYSTEM_USER, VmProcess
+    from shim.uvm.windows.guest import THE_VM
+
+    parameters: dict[str, Any] = {
+        "CommandLine": " ".join(quote(argument) for argument in request.args),
+        "User": SYSTEM_USER,
+        "WorkingDirectory": request.workdir or "C:\\",
+    }
+    if request.terminal:
+        parameters["EmulateConsole"] = True
+    pipes = {"stdin": "CreateStdInPipe", "stdout": "CreateStdOutPipe", "stderr": "CreateStdErrPipe"}
+    parameters.update((pipes[name], True) for name, is_wanted in wanted.items() if is_wanted)
+    return VmProcess(vm, THE_VM, parameters)
+
+
+def _nobody_to_tell(process: Process) -> None:
+    pass
+
+
+def _end(process: Process) -> None:
+    """Nobody waits for it any more."""
+    try:
+        process.kill(SIGKILL)
+    except Exception:
+        pass  # it has ended
+
+
+# Everything, for our own tools.
+
+
+def inspect(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    request = InspectRequest.decode(call.payload)
+    vm = pod.vm
+    found = {
+        "version": VERSION,
+        "pid": context.pid,
+        "namespace": context.namespace,
+        "id": context.id,
+        "is_sandbox": context.is_sandbox,
+        "bundle": context.bundle,
+        "address": context.address,
+        "debug": context.debug,
+        "hcs": os.environ.get("HCS_EMULATOR_DIR", ""),
+        "options": context.options_type,
+        "tasks": [_task(task, request.properties) for task in pod.tasks()],
+        "making": pod.making(),
+        "vm": None if vm is None else _vm(vm, request.properties),
+    }
+    return InspectResponse(json=json.dumps(found)).encode()
+
+
+def _task(task: Task, properties: bool) -> dict[str, object]:
+    init, *execs = task.processes()
+    found: dict[str, object] = {
+        "id": task.id,
+        "bundle": task.bundle,
+        "is_pod_member": task.is_pod_member,
+        "deleted": task.deleted,
+        **_process(init),
+        "execs": [{"id": one.exec_id, **_process(one)} for one in execs],
+    }
+    if properties:
+        found["properties"] = _asked(lambda: task.container.system.properties(timeout=PROPERTIES_SECONDS))
+    return found
+
+
+def _process(process: Process) -> dict[str, object]:
+    over = process.status == Status.STOPPED
+    return {
+        "state": process.state_name,
+        "pid": process.pid,
+        "exit_status": process.exit_status if over else None,
+        "terminal": process.terminal,
+        **process.streams,
+    }
+
+
+def _vm(vm: Vm, properties: bool) -> dict[str, object]:
+    found: dict[str, object] = {
+        "id": vm.id,
+        "runtime_id": vm.runtime_id,
+        "is_gone": vm.is_gone,
+        "namespace": vm.namespace,
+        "settings": {name: getattr(vm.settings, name, None) for name in ("processors", "memory_mb")},
+    }
+    if properties:
+        found["properties"] = _asked(lambda: vm.properties(timeout=PROPERTIES_SECONDS))
+    return found
+
+
+def _asked(question: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """HCS's answer, or why there is none."""
+    try:
+        return question()
+    except Exception as error:
+        return {"error": str(error)}
+
+
+HANDLERS: dict[str, Handler] = {
+    "DiagExecInHost": exec_in_host,
+    "DiagStacks": all_stacks,
+    "DiagTasks": tasks,
+    "DiagShare": share,
+    "DiagPid": pid,
+    "Shim": inspect,
+}

@@ -1,0 +1,1 @@
+"""Task events: building them, queueing them, forwarding them to containerd."""

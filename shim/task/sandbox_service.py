@@ -1,0 +1,158 @@
+"""The Sandbox service, `containerd.runtime.sandbox.v1.Sandbox`: a pod whose sandbox is no container of containerd's.
+
+containerd 2.x speaks it for pods with `sandboxer = "shim"`. What it makes is a pod like any other (`shim.task.pod`):
+the sandbox is in it as a task without a container, or as a utility VM, and workloads join by the Task service of the
+same connection, without `start` before and `delete` after them. Two things differ: Shutdown of a task never ends the
+shim, ShutdownSandbox does; and as containerd runs no `delete` for workloads, the sandbox's ledger names their bundles.
+
+Offered only by a shim that was started for it (see `shim.commands.start`), and loaded only there.
+"""
+
+from __future__ import annotations
+
+import time
+
+from shim.api import sandbox as api
+from shim.api.types import Metric, Platform, Status
+from shim.api.wellknown import Timestamp
+from shim.platform import daemon
+from shim.task.errors import deadline_exceeded, not_found
+from shim.ttrpc.server import Call, Method
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.task.context import ShimContext
+    from shim.task.pod import Pod
+    from shim.task.task import Task
+
+SANDBOX = "containerd.runtime.sandbox.v1.Sandbox"
+
+READY = "SANDBOX_READY"
+NOT_READY = "SANDBOX_NOTREADY"
+# How long StopSandbox waits for the end if it is not told.
+STOP_TIMEOUT = 20.0
+# How long the client of ShutdownSandbox has to hang up.
+GOODBYE_TIMEOUT = 1.0
+EMPTY = b""
+
+
+class SandboxService:
+    def __init__(self, pod: Pod, context: ShimContext) -> None:
+        self._pod = pod
+        self._context = context
+        self._created_at: Timestamp | None = None
+
+    def methods(self, guarded: Callable[[str, Callable[[Call], bytes]], Callable[[Call], bytes]]) -> dict[str, Method]:
+        """`guarded` turns whatever a handler raises into a status."""
+        inline = {"WaitSandbox": self.wait, "SandboxStatus": self.status, "PingSandbox": self.ping}
+        worker = {
+            "CreateSandbox": self.create,
+            "StartSandbox": self.start,
+            "Platform": self.platform,
+            "StopSandbox": self.stop,
+            "ShutdownSandbox": self.shutdown,
+            "SandboxMetrics": self.metrics,
+        }
+        methods = {name: Method.inline(guarded(name, handler)) for name, handler in inline.items()}
+        methods.update((name, Method.worker(guarded(name, handler))) for name, handler in worker.items())
+        return methods
+
+    def create(self, call: Call) -> bytes:
+        from shim.task.sandbox_spec import make_sandbox
+
+        request = api.CreateSandboxRequest.decode(call.payload)
+        self._must_be_ours(request.sandbox_id)
+        self._pod.create_sandbox(lambda: make_sandbox(self._context, request))
+        return EMPTY
+
+    def start(self, call: Call) -> bytes:
+        task = self._sandbox(api.StartSandboxRequest.decode(call.payload).sandbox_id)
+        task.start("")
+        self._created_at = _now()
+        return api.StartSandboxResponse(pid=self._context.pid, created_at=self._created_at).encode()
+
+    def platform(self, call: Call) -> bytes:
+        from shim.hcs_bindings.windows_version import windows_build
+        from shim.task.sandbox_spec import platform
+
+        self._must_be_ours(api.PlatformRequest.decode(call.payload).sandbox_id)
+        system, architecture = platform(self._context)
+        version = f"10.0.{windows_build()}" if system == "windows" else ""
+        answer = Platform(os=system, architecture=architecture, os_version=version)
+        return api.PlatformResponse(platform=answer).encode()
+
+    def stop(self, call: Call) -> bytes:
+        request = api.StopSandboxRequest.decode(call.payload)
+        task = self._sandbox(request.sandbox_id)
+        self._pod.stop()
+        timeout = float(request.timeout_secs) or STOP_TIMEOUT
+        if not task.init.done.wait(timeout):
+            raise deadline_exceeded(f"sandbox {task.id!r} is still being torn down after {timeout:.0f} s; try again")
+        return EMPTY
+
+    def wait(self, call: Call) -> bytes:
+        init = self._sandbox(api.WaitSandboxRequest.decode(call.payload).sandbox_id).init
+
+        def answer() -> None:
+            call.reply(api.WaitSandboxResponse(exit_status=init.exit_status, exited_at=init.exited_at).encode())
+
+        deferred = call.defer(lambda: init.done.remove(answer))
+        init.done.add(answer)
+        return deferred
+
+    def status(self, call: Call) -> bytes:
+        request = api.SandboxStatusRequest.decode(call.payload)
+        task = self._sandbox(request.sandbox_id)
+        info = {}
+        if request.verbose:
+            info = {"isolation": "process" if task.vm is None else "hypervisor", "tasks": " ".join(self._pod.workloads)}
+        return api.SandboxStatusResponse(
+            sandbox_id=task.id,
+            pid=self._context.pid,
+            state=READY if task.init.status == Status.RUNNING else NOT_READY,
+            info=info,
+            created_at=self._created_at,
+            exited_at=task.init.exited_at,
+        ).encode()
+
+    def ping(self, call: Call) -> bytes:
+        self._sandbox(api.PingRequest.decode(call.payload).sandbox_id)
+        return EMPTY
+
+    def shutdown(self, call: Call) -> bytes:
+        """Everything is free when the answer goes out: containerd removes the bundle, and the ledger with it.
+
+        The connection is containerd's to close: its client may take one that ends right after an answer for an error.
+        """
+        self._must_be_ours(api.ShutdownSandboxRequest.decode(call.payload).sandbox_id)
+        deferred = call.defer()
+        try:
+            self._pod.end()
+        finally:
+            daemon.leave_bundle()
+            call.reply(EMPTY)
+            call.connection.wait_end(GOODBYE_TIMEOUT)
+            self._context.request_shutdown(False)
+        return deferred
+
+    def metrics(self, call: Call) -> bytes:
+        from shim.task.stats import collect
+
+        task = self._sandbox(api.SandboxMetricsRequest.decode(call.payload).sandbox_id)
+        data = collect.stats(task) if task.vm is not None else collect.no_stats()
+        return api.SandboxMetricsResponse(metrics=Metric(timestamp=_now(), id=task.id, data=data)).encode()
+
+    def _sandbox(self, id: str) -> Task:
+        self._must_be_ours(id)
+        return self._pod.task(id)
+
+    def _must_be_ours(self, id: str) -> None:
+        if id != self._context.id:
+            raise not_found(f"this shim serves sandbox {self._context.id!r}; sandbox {id!r}")
+
+
+def _now() -> Timestamp:
+    seconds, nanos = divmod(time.time_ns(), 1_000_000_000)
+    return Timestamp(seconds=seconds, nanos=nanos)

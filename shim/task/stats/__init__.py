@@ -1,0 +1,1 @@
+"""Stats and Pids: querying HCS, and the messages made of it."""

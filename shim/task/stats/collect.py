@@ -1,0 +1,72 @@
+"""Stats and Pids: asked of HCS while the container runs, remembered after that.
+
+The last answer is kept with the task, and once more taken when the init has exited, so that a client that reads a
+container's figures a moment after its end still gets them. They are gone with the Delete.
+"""
+
+from __future__ import annotations
+
+from shim.api.types import Status
+from shim.platform.client_quirks import knows_runhcs_process_details, wants_cgroup_metrics
+from shim.task.errors import has_no_figures, not_found
+from shim.task.stats.messages import cgroup_metrics, statistics, windows_statistics
+from shim.task.stats.pids import process_infos
+from shim.task.stats.vm_messages import vm_as_container, vm_statistics
+
+EXIT_PATIENCE = 1.0
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.api.types import ProcessInfo
+    from shim.api.wellknown import Any
+    from shim.task.interfaces import Document
+    from shim.task.task import Task
+
+
+def stats(task: Task) -> Any:
+    """Never an empty answer: under CRI one such answer fails the listing of all containers."""
+    _must_exist(task)
+    # One whose exit is on its way is about to take its last; while its output drains for long, there still are others.
+    if task.init.started and not (task.init.stopped.released and task.figures_are_last.wait(EXIT_PATIENCE)):
+        try:
+            task.refresh_statistics()
+        except Exception as error:
+            if not has_no_figures(error):
+                raise
+    document, of_vm = task.last_statistics
+    if document is None and of_vm is None:
+        raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no figures")
+    backed = task.vm is not None and task.vm.settings.physically_backed
+    if wants_cgroup_metrics(under_cri=task.is_pod_member):
+        running = sum(process.status == Status.RUNNING for process in task.processes())
+        if document is None:
+            document = vm_as_container(of_vm or {}, backed)
+        processes = max(running, len(task.last_processes)) if running else 0
+        return cgroup_metrics(document, processes, task.memory_limit)
+    vm = vm_statistics(of_vm, backed) if of_vm else None
+    return statistics(windows_statistics(document) if document else None, vm)
+
+
+def no_stats() -> Any:
+    """For a sandbox that is no more than a name: clients want the type, if nothing else."""
+    return cgroup_metrics({}, 0) if wants_cgroup_metrics(under_cri=True) else statistics(None)
+
+
+def pids(task: Task) -> list[ProcessInfo]:
+    _must_exist(task)
+    listed: list[Document] = []
+    if task.init.status in (Status.RUNNING, Status.PAUSED):
+        try:
+            listed = task.refresh_processes()
+        except Exception as error:
+            if not has_no_figures(error):
+                raise
+    elif task.init.started:
+        # What ran with it is gone; of the init we still know what it was.
+        listed = [entry for entry in task.last_processes if entry.get("ProcessId") == task.init.pid]
+    return process_infos(listed, task.processes(), runhcs_details=knows_runhcs_process_details())
+
+
+def _must_exist(task: Task) -> None:
+    if task.deleted:
+        raise not_found(f"task with id: '{task.id}' not found, it has been deleted")

@@ -1,0 +1,81 @@
+"""HCS's statistics as the message that containerd's clients read.
+
+HCS counts in units of 100 ns, the messages in nanoseconds or microseconds. Clients on Windows read
+`containerd.runhcs.stats.v1.Statistics`. On Linux, where only the emulator can be below, some clients know nothing but
+cgroup metrics and fail on anything else; which type an answer has is a question to `shim.platform`.
+"""
+
+from __future__ import annotations
+
+from shim.api import cgroups_v2, runhcs_stats
+from shim.api.packing import pack
+from shim.task.stats.hcs_time import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.api.wellknown import Any
+    from shim.task.interfaces import Document
+
+
+def statistics(
+    windows: runhcs_stats.WindowsContainerStatistics | None,
+    vm: runhcs_stats.VirtualMachineStatistics | None = None,
+) -> Any:
+    """The figures of a container, of the VM its task has to itself, or of both; packed as Microsoft's shim does."""
+    return pack(runhcs_stats.Statistics(windows=windows, vm=vm))
+
+
+def windows_statistics(document: Document) -> runhcs_stats.WindowsContainerStatistics:
+    """`Statistics` of HCS's properties."""
+    processor, memory, storage = (document.get(part) or {} for part in ("Processor", "Memory", "Storage"))
+    return runhcs_stats.WindowsContainerStatistics(
+        timestamp=timestamp(document.get("Timestamp") or ""),
+        container_start_time=timestamp(document.get("ContainerStartTime") or ""),
+        uptime_ns=document.get("Uptime100ns", 0) * 100,
+        processor=runhcs_stats.WindowsContainerProcessorStatistics(
+            total_runtime_ns=processor.get("TotalRuntime100ns", 0) * 100,
+            runtime_user_ns=processor.get("RuntimeUser100ns", 0) * 100,
+            runtime_kernel_ns=processor.get("RuntimeKernel100ns", 0) * 100,
+        ),
+        memory=runhcs_stats.WindowsContainerMemoryStatistics(
+            memory_usage_commit_bytes=memory.get("MemoryUsageCommitBytes", 0),
+            memory_usage_commit_peak_bytes=memory.get("MemoryUsageCommitPeakBytes", 0),
+            memory_usage_private_working_set_bytes=memory.get("MemoryUsagePrivateWorkingSetBytes", 0),
+        ),
+        storage=runhcs_stats.WindowsContainerStorageStatistics(
+            read_count_normalized=storage.get("ReadCountNormalized", 0),
+            read_size_bytes=storage.get("ReadSizeBytes", 0),
+            write_count_normalized=storage.get("WriteCountNormalized", 0),
+            write_size_bytes=storage.get("WriteSizeBytes", 0),
+        ),
+    )
+
+
+def cgroup_metrics(document: Document, processes: int, memory_limit: int = 0) -> Any:
+    """The same figures as cgroup v2 metrics, for clients that know only those."""
+    processor, memory, storage = (document.get(part) or {} for part in ("Processor", "Memory", "Storage"))
+    metrics = cgroups_v2.Metrics(
+        pids=cgroups_v2.PidsStat(current=processes),
+        cpu=cgroups_v2.CPUStat(
+            usage_usec=processor.get("TotalRuntime100ns", 0) // 10,
+            user_usec=processor.get("RuntimeUser100ns", 0) // 10,
+            system_usec=processor.get("RuntimeKernel100ns", 0) // 10,
+        ),
+        memory=cgroups_v2.MemoryStat(
+            usage=memory.get("MemoryUsageCommitBytes", 0),
+            usage_limit=memory_limit,
+            max_usage=memory.get("MemoryUsageCommitPeakBytes", 0),
+            anon=memory.get("MemoryUsagePrivateWorkingSetBytes", 0),
+        ),
+        io=cgroups_v2.IOStat(
+            usage=[
+                cgroups_v2.IOEntry(
+                    rbytes=storage.get("ReadSizeBytes", 0),
+                    wbytes=storage.get("WriteSizeBytes", 0),
+                    rios=storage.get("ReadCountNormalized", 0),
+                    wios=storage.get("WriteCountNormalized", 0),
+                )
+            ]
+        ),
+    )
+    return pack(metrics)

@@ -1,0 +1,55 @@
+"""The answer to Pids: HCS's process list, with the names of execs put to their processes.
+
+containerd takes a shim whose list is empty for a leftover and removes it, task and all, when it restarts. So as long
+as the task has not been deleted its init is in the list, whether it runs, has not been started, or has exited.
+"""
+
+from __future__ import annotations
+
+from shim.api import runc_options, runhcs_options
+from shim.api.packing import pack
+from shim.api.types import ProcessInfo
+from shim.task.stats.hcs_time import timestamp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shim.task.interfaces import Document
+    from shim.task.process import Process
+
+
+def process_infos(
+    listed: Sequence[Document], processes: Sequence[Process], *, runhcs_details: bool
+) -> list[ProcessInfo]:
+    """`processes` are the init, first, and the execs. Without `runhcs_details` only exec ids are told, in runc's type:
+    `ctr task ps` on Linux fails on types it does not know."""
+    names = {process.pid: process.exec_id for process in processes if process.started}
+    entries = list(listed)
+    init = processes[0]
+    if not any(entry.get("ProcessId") == init.pid for entry in entries):
+        entries.insert(0, {"ProcessId": init.pid})
+        names[init.pid] = init.exec_id
+    details = _runhcs_info if runhcs_details else _runc_info
+    return [details(entry, names.get(entry.get("ProcessId", 0), "")) for entry in entries]
+
+
+def _runhcs_info(entry: Document, exec_id: str) -> ProcessInfo:
+    pid = entry.get("ProcessId", 0)
+    details = runhcs_options.ProcessDetails(
+        image_name=entry.get("ImageName", ""),
+        created_at=timestamp(entry.get("CreateTimestamp", "")),
+        kernel_time_100_ns=entry.get("KernelTime100ns", 0),
+        memory_commit_bytes=entry.get("MemoryCommitBytes", 0),
+        memory_working_set_private_bytes=entry.get("MemoryWorkingSetPrivateBytes", 0),
+        memory_working_set_shared_bytes=entry.get("MemoryWorkingSetSharedBytes", 0),
+        process_id=pid,
+        user_time_100_ns=entry.get("UserTime100ns", 0),
+        exec_id=exec_id,
+    )
+    return ProcessInfo(pid=pid, info=pack(details))
+
+
+def _runc_info(entry: Document, exec_id: str) -> ProcessInfo:
+    info = pack(runc_options.ProcessDetails(exec_id=exec_id)) if exec_id else None
+    return ProcessInfo(pid=entry.get("ProcessId", 0), info=info)

@@ -1,0 +1,1 @@
+"""The stdio of one process: where it goes, and moving the bytes."""

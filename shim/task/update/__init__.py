@@ -1,0 +1,1 @@
+"""Update: changing the limits of a container or of a utility VM."""

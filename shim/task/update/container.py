@@ -1,0 +1,199 @@
+"""Update: new resource limits, or a new mount, for a container that runs.
+
+The request carries JSON in an Any: the OCI resources of Windows or Linux, or Microsoft's own `ContainerMount`. Each
+becomes one or more modify requests to HCS. As with Microsoft's shim they are sent one by one, so a request for memory
+and processor may end half done; the error says which part failed.
+"""
+
+from __future__ import annotations
+
+from shim.api.packing import type_name
+from shim.lean_json import loads
+from shim.platform import host
+from shim.task.errors import invalid_argument, refuses, unimplemented, wrong
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from shim.api.task import UpdateTaskRequest
+    from shim.task.interfaces import Document
+    from shim.task.task import Task
+
+MEMORY = "Container/Memory/SizeInMB"
+PROCESSOR = "Container/Processor"
+MOUNTS = "Container/MappedDirectories"
+MODIFY_TIMEOUT = 30.0
+# Before it, HCS takes no new processor limits (20H2).
+FIRST_BUILD_WITH_LIMITS = 19042
+_MIB = 1 << 20
+# HCS counts a processor limit in hundredths of a percent of the machine, and weighs from 1 to 10000.
+_WHOLE_MACHINE = 10_000
+# Sources that mean something inside of a utility VM, or are no directory at all.
+_NOT_MOUNTABLE = ("sandbox://", "sandbox-tmp://", "hugepages://", "uvm://", "\\\\.\\pipe\\")
+
+
+def require_resources(request: UpdateTaskRequest) -> None:
+    if request.resources is None:
+        raise invalid_argument(f"resources cannot be empty, updating container {request.id} resources failed")
+
+
+def apply(task: Task, request: UpdateTaskRequest) -> None:
+    require_resources(request)
+    assert request.resources is not None
+    kind, value = type_name(request.resources), request.resources.value
+    if task.vm is not None:
+        from shim.task.update import vm
+
+        documents = iter(vm.modify_requests(kind, _parse(value), request.annotations))
+        modify = task.vm.modify
+    else:
+        in_vm = hasattr(task.container, "vm")
+        documents = modify_requests(kind, value, host.processors(), task.id, in_vm=in_vm)
+        modify = task.container.system.modify
+    for document in documents:
+        path = document["ResourcePath"]
+        if task.init.stopped.released:
+            raise wrong(
+                f"hcs::System::Modify {task.id}: hcsshim: the handle has already been closed: the task is "
+                f"{task.init.state_name}, and its resources cannot be changed"
+            )
+        if path in LIMITS:
+            _require_limits(path)
+        try:
+            modify(document, timeout=MODIFY_TIMEOUT)
+        except Exception as error:
+            if refuses(error):
+                raise unimplemented(f"HCS does not change {path} here ({error})") from error
+            if path == MOUNTS:
+                where = "hyperV" if hasattr(task.container, "vm") else "process isolated"
+                raise wrong(f"failed to add mount to {where} container: {error}") from error
+            raise
+        if path == MEMORY:
+            task.memory_limit = document["Settings"] * _MIB
+    if task.vm is None and kind == "WindowsResources" and _part(_parse(value), "cpu").get("affinity"):
+        _set_affinity(task, _part(_parse(value), "cpu"))
+
+
+LIMITS = (PROCESSOR, "VirtualMachine/ComputeTopology/Processor/Limits")
+
+
+def _require_limits(path: str) -> None:
+    from shim.hcs_bindings.windows_version import windows_build
+
+    if (build := windows_build()) < FIRST_BUILD_WITH_LIMITS:
+        raise unimplemented(f"{path} can be changed from Windows build {FIRST_BUILD_WITH_LIMITS} on; this is {build}")
+
+
+def _set_affinity(task: Task, cpu: dict[str, Any]) -> None:
+    """No matter of HCS but of the container's job, which only one on the host has."""
+    from shim.container import affinity
+    from shim.oci.section import Section
+
+    _require_limits("processor affinity")
+    wanted = affinity.wanted(Section(cpu, "cpu"))
+    change = getattr(task.container, "set_affinity", None)
+    if change is None:
+        raise unimplemented("cpu affinity update for hypervisor-isolated containers is not supported")
+    change(wanted)
+
+
+def modify_requests(
+    kind: str, value: bytes, processors: int, id: str = "", *, in_vm: bool = False
+) -> Iterator[Document]:
+    """What to send to HCS for a resource of this type; `processors` is how many the machine has. What is wrong with the
+    second part shows when the first has been sent."""
+    resources = _parse(value)
+    if kind == "ContainerMount":
+        yield _mount(resources, in_vm)
+        return
+    if kind not in ("WindowsResources", "LinuxResources"):
+        raise wrong(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
+    limit = _number(_part(resources, "memory"), "limit")
+    if limit > 0:
+        megabytes = max(2, limit // _MIB)  # 0 would be no limit
+        yield _update(MEMORY, megabytes + megabytes % 2)
+    cpu = _part(resources, "cpu")
+    if kind == "LinuxResources":
+        settings = _linux_processor(cpu, processors)
+    else:
+        settings = _windows_processor(cpu, processors, id) if resources.get("cpu") is not None else None
+    if settings is not None:
+        yield _update(PROCESSOR, settings)
+
+
+def _parse(value: bytes) -> dict[str, Any]:
+    try:
+        resources = loads(value)
+    except ValueError as error:
+        raise wrong(f"failed to unmarshal resources: they are not JSON ({error})") from error
+    if not isinstance(resources, dict):
+        raise wrong("failed to unmarshal resources: they are not a JSON object")
+    return resources
+
+
+def _windows_processor(cpu: dict[str, Any], processors: int, id: str) -> Document | None:
+    """One of the three, beside which there may be affinity, which may come alone."""
+    given = {name: _number(cpu, name) for name in ("count", "maximum", "shares") if cpu.get(name) is not None}
+    if len(given) > 1 or not (given or cpu.get("affinity")):
+        raise wrong(
+            f"invalid cpu resources request for container {id}: it has {' and '.join(given) or 'nothing'}; give one of "
+            "count, maximum and shares"
+        )
+    if "count" in given:
+        return {"Count": min(given["count"], processors)}
+    if "maximum" in given:
+        return {"Maximum": given["maximum"]}
+    return {"Weight": given["shares"]} if given else None
+
+
+def _linux_processor(cpu: dict[str, Any], processors: int) -> Document | None:
+    """CRI always gives shares beside a quota. HCS takes one; the quota is the one that limits."""
+    quota, period, shares = (_number(cpu, name) for name in ("quota", "period", "shares"))
+    if quota > 0:
+        rate = _WHOLE_MACHINE * quota // ((period or 100_000) * processors)
+        return {"Maximum": max(1, min(rate, _WHOLE_MACHINE))}
+    return {"Weight": max(1, min(shares, _WHOLE_MACHINE))} if shares else None
+
+
+def _mount(mount: dict[str, Any], in_vm: bool) -> Document:
+    source, target = mount.get("HostPath") or "", mount.get("ContainerPath") or ""
+    if not source or not target:
+        raise wrong("invalid OCI spec - a mount must have both host and container path set")
+    kind = mount.get("Type") or ""
+    if kind or source.lower().startswith(_NOT_MOUNTABLE):
+        raise wrong(
+            f"invalid mount type {kind}. Currently only host volumes/directories can be mounted to running containers, "
+            f"and not {source!r}"
+        )
+    if in_vm:  # a share takes a path as it is, HCS itself one without links
+        if not host.exists(source):
+            raise wrong(f"failed to add mount as vSMB share to UVM: {source} does not exist; create it")
+    else:
+        try:
+            source = host.final_path(source)
+        except OSError as error:
+            raise wrong(f"failed to resolve path for hostPath {source}: {error.strerror}; create it") from None
+    settings: Document = {"HostPath": source, "ContainerPath": target}
+    if mount.get("ReadOnly"):
+        settings["ReadOnly"] = True
+    return {"ResourcePath": MOUNTS, "RequestType": "Add", "Settings": settings}
+
+
+def _update(path: str, settings: object) -> Document:
+    return {"ResourcePath": path, "RequestType": "Update", "Settings": settings}
+
+
+def _part(resources: dict[str, Any], name: str) -> dict[str, Any]:
+    part = resources.get(name) or {}
+    if not isinstance(part, dict):
+        raise wrong(f"failed to unmarshal resources: {name} is not a JSON object")
+    return part
+
+
+def _number(part: dict[str, Any], name: str) -> int:
+    value = part.get(name) or 0
+    if not isinstance(value, int):
+        raise wrong(f"failed to unmarshal resources: {name} is not a number")
+    return value

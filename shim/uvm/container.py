@@ -1,0 +1,347 @@
+"""A container in a utility VM: the same to its task as one on the host, and made of other things.
+
+Its layers are shares, its scratch a disk of the VM, and the guest puts both together; its document goes to the guest,
+not to HCS, which knows only the VM. What the VM holds for it is released when it is torn down, and needs no ledger: a
+VM that dies has released everything. What concerns the host itself (network, credentials, the VM of a container that
+has one to itself) is in the ledger as always.
+"""
+
+from __future__ import annotations
+
+from threading import Event, Lock
+
+from shim.container import compatibility, credentials, document, layers, network, process_document, resources
+from shim.container.ledger import Ledger
+from shim.container.mounts import Mapped
+from shim.hcs_bindings import errors
+from shim.hcs_bindings.errors import During, HcsError
+from shim.spans import span
+from shim.uvm import devices
+from shim.uvm.container_plan import HostedPlan
+from shim.uvm.container_system import GuestSystem
+from shim.uvm.gcs.process import VmProcess
+from shim.uvm.vm import Vm
+from shim.uvm.windows import boot_files, drivers, hostprocess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from shim.api.types import Mount
+    from shim.logs import Log
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+    from shim.uvm.settings import VmSettings
+
+    Document = dict[str, Any]
+    Release = Callable[[], None]
+
+SHUTDOWN_SECONDS = 30.0
+TERMINATE_SECONDS = 30.0
+RELEASE_SECONDS = 20.0
+SIGNALS = "SignalProcessSupported"
+SERVICE_TABLE = "VirtualMachine/Devices/HvSocket/HvSocketConfig/ServiceTable/"
+
+
+class HostedContainer:
+    """A container that has been created in a VM and not yet torn down. With `owns_vm`, the VM ends with it."""
+
+    def __init__(self, id: str, spec: Spec, vm: Vm, ledger: Ledger, log: Log, *, owns_vm: bool) -> None:
+        self.id = id
+        self.spec = spec
+        self.vm = vm
+        self.owns_vm = owns_vm
+        self.ledger = ledger
+        self.system = GuestSystem(self)
+        self._log = log
+        self._lock = Lock()
+        self._teardown_lock = Lock()
+        self._stopped = False
+        self._torn_down = False
+        self._exited = Event()
+        self._on_exit: list[Callable[[], object]] = []
+        self._has_init = False
+        self._doomed = False
+        self._releases: list[Release] = []
+        self._layer_releases: list[Release] = []
+        self._namespace = ""
+
+    @classmethod
+    def create_alone(
+        cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log, *, scale_limits: bool = False
+    ) -> HostedContainer:
+        """A container with a VM of its own, booted from the container's own image."""
+        plan = HostedPlan(spec, rootfs, bundle, id)
+        compatibility.check_vm(spec, plan.layers)
+        ledger = Ledger(bundle)
+        try:
+            with span("vm"):
+                vm = Vm.boot(f"{id}@vm", spec, boot_files.find(plan.layers.parents, plan.layers.scratch), ledger, log)
+            try:
+                return cls._create(id, spec, plan, vm, ledger, log, owns_vm=True, scale_limits=scale_limits)
+            except BaseException:
+                vm.close()
+                raise
+        except BaseException as error:
+            _free(ledger, error, log)
+            raise
+
+    @classmethod
+    def create_in(
+        cls, vm: Vm, pod_id: str, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log,
+        *, scale_limits: bool = False,
+    ) -> HostedContainer:  # fmt: skip
+        """A container of a pod, in the pod's VM."""
+        plan = HostedPlan(spec, rootfs, bundle, pod_id)
+        compatibility.check_workload(plan.layers, vm.guest_build)
+        ledger = Ledger(bundle)
+        try:
+            return cls._create(id, spec, plan, vm, ledger, log, owns_vm=False, scale_limits=scale_limits)
+        except BaseException as error:
+            _free(ledger, error, log)
+            raise
+
+    @classmethod
+    def _create(
+        cls, id: str, spec: Spec, plan: HostedPlan, vm: Vm, ledger: Ledger, log: Log,
+        *, owns_vm: bool, scale_limits: bool,
+    ) -> HostedContainer:  # fmt: skip
+        hostprocess.settle(spec, vm)
+        container = cls(id, spec, vm, ledger, log, owns_vm=owns_vm)
+        # What is wrong with the document shows before anything is acquired for it.
+        dumps = vm.settings.process_dumps
+        with span("document"):
+            draft = document.draft(id, spec, Mapped(), vm.settings.processors, log.warning, dumps, assign_devices=False)
+        if scale_limits:
+            _scale(draft["Processor"], vm.settings)
+        for warning in spec.annotations.warnings:
+            log.warning(warning)
+        try:
+            container._acquire(draft, plan)
+        except BaseException:
+            container._release_all()
+            raise
+        return container
+
+    def _acquire(self, draft: Document, plan: HostedPlan) -> None:
+        for path in plan.drivers:  # the network may need them
+            self._releases.append(drivers.install(self.vm, path, self._log.warning))
+        with span("network"):
+            self._join_network()
+        with span("layers"), During("failed to mount container storage"):
+            root = self._mount_layers(plan.layers)
+        mapped = plan.mounts.acquire(self.vm, self._releases)
+        if mapped.directories:
+            draft["MappedDirectories"] = mapped.directories
+        if mapped.pipes:
+            draft["MappedPipes"] = mapped.pipes
+        if not self._namespace:
+            draft.pop("Networking", None)
+        guard = self._add_credentials(plan.credential_spec) if plan.credential_spec else None
+        if assigned := devices.assign(self.vm, plan.devices, self._releases):
+            draft["AssignedDevices"] = assigned
+            for path in plan.drivers:  # once more: when this is done, the devices are ready
+                self._releases.append(drivers.install(self.vm, path, self._log.warning))
+        whole = document.complete(draft, root, self._namespace, guard)
+        hostprocess.mark(self.spec, whole["Container"])
+        guest = self.vm.guest
+        with During(f"failed to create container {self.id}"):
+            guest.create_container(self.id, {name: whole[name] for name in ("SchemaVersion", "Container")})
+        self._layer_releases.insert(0, self._delete_state)  # the very last
+        guest.on_container_exit(self.id, self._ended)
+        try:
+            guest.properties(self.id, "SystemGUID")
+        except HcsError as error:
+            self._log.warning("the guest does not tell the container's own id", error=error)
+
+    def _join_network(self) -> None:
+        """A container alone in its VM brings its network along; one of a pod uses the pod's."""
+        if not self.spec.windows.has("network"):
+            return
+        if not self.owns_vm:
+            given = self.spec.windows.section("network").text("networkNamespace")
+            self._namespace = given or self.vm.namespace
+            return
+        self._namespace = network.namespace(self.spec, self.ledger)
+        self.vm.network.add(self._namespace)
+        self._releases.append(lambda: self.vm.network.remove(self._namespace))
+
+    def _mount_layers(self, wanted: layers.WindowsLayers) -> layers.Root:
+        parents = wanted.with_ids()
+        disk = wanted.make_scratch()
+        shared = []
+        for layer_id, path in parents:
+            with During("failed to add VSMB layer"):
+                held = self.vm.shares.add(path, read_only=True, backup=True)
+            self._layer_releases.insert(0, held.release)  # the topmost goes first, as it came
+            shared.append((layer_id, held.guest_path))
+        with During("failed to add SCSI scratch VHD"):
+            attached = self.vm.disks.attach(disk)
+        self._layer_releases.append(attached.release)
+        combined: Document = {
+            "ContainerRootPath": attached.guest_path,
+            "Layers": [{"Id": layer_id, "Path": path} for layer_id, path in shared],
+        }
+        self.vm.guest.modify_vm("CombinedLayers", "Add", combined)
+        root = {"ContainerRootPath": attached.guest_path}
+        self._layer_releases.append(lambda: self.vm.guest.modify_vm("CombinedLayers", "Remove", root))
+        return layers.Root(attached.guest_path, shared)
+
+    def _add_credentials(self, credential_spec: str) -> Document | None:
+        instance = credentials.add(self.ledger, self.id, credential_spec, "HvSocket")
+        self._releases.append(self._remove_credentials)
+        socket = instance.get("HvSocketConfig") or {}
+        if service := socket.get("ServiceId"):
+            path = f"{SERVICE_TABLE}{service}"
+            settings = socket.get("ServiceConfig") or {}
+            self.vm.modify({"ResourcePath": path, "RequestType": "Update", "Settings": settings})
+            if not self.owns_vm:  # a pod's VM goes on without this container
+                off = {"ResourcePath": path, "RequestType": "Update", "Settings": {"Disabled": True}}
+                self._releases.append(lambda: self.vm.modify(off))
+        guard: Document | None = instance.get("CredentialGuard")
+        return guard
+
+    def _remove_credentials(self) -> None:
+        """While the VM is there; if it is gone, the ledger sees to it."""
+        credentials.remove(self.id)
+        for entry in self.ledger.live():
+            if entry.kind == "credentials":
+                self.ledger.strike(entry)
+
+    # Processes.
+
+    def init_parameters(self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None) -> Document:
+        """The document of the spec's own process, with the pipes that are wanted."""
+        parameters = process_document.parameters(
+            self.spec.process, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal
+        )
+        return hostprocess.adapt(self.spec, parameters)
+
+    def exec_parameters(
+        self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
+    ) -> Document:
+        """The document of one more process (`shim.oci.spec.parse_process`)."""
+        parameters = process_document.parameters(
+            process, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal, container=self.spec.process
+        )
+        return hostprocess.adapt(self.spec, parameters)
+
+    def create_process(self, parameters: Document) -> VmProcess:
+        try:
+            process = VmProcess(self.vm, self.id, parameters)
+        except BaseException:
+            self._doomed = not self._has_init  # it runs, and nothing in it that could be asked to end
+            raise
+        process.is_vital = not self._has_init
+        self._has_init = True
+        return process
+
+    @property
+    def takes_signals(self) -> bool:
+        """Whether processes can be sent console events, or only be ended."""
+        return self.vm.guest.can(SIGNALS)
+
+    # Life.
+
+    def start(self) -> None:
+        self.vm.guest.start_container(self.id)
+
+    def on_exit(self, callback: Callable[[], object]) -> None:
+        """Call back once when the container has ended, or its VM; shortly, from any thread."""
+        with self._lock:
+            if not self._exited.is_set():
+                self._on_exit.append(callback)
+                return
+        callback()
+
+    def _ended(self) -> None:
+        with self._lock:
+            self._exited.set()
+            callbacks, self._on_exit = self._on_exit, []
+        for callback in callbacks:
+            callback()
+
+    def add_directory(self, settings: Document, timeout: float | None) -> None:
+        """Show one more directory of the host in the container, which runs."""
+        held = self.vm.shares.add(settings["HostPath"], read_only=bool(settings.get("ReadOnly")))
+        entry = {**settings, "HostPath": held.guest_path}
+        request = {"ResourcePath": "Container/MappedDirectories", "RequestType": "Add", "Settings": entry}
+        try:
+            self.vm.guest.modify(self.id, request, timeout)
+        except BaseException:
+            held.release()
+            raise
+        self._releases.append(held.release)
+
+    # The end.
+
+    def stop(self) -> None:
+        """End all that runs in it, but not the VM, which has to send on what was written. Once; another caller waits
+        for the first."""
+        with self._teardown_lock:
+            self._stop_once()
+
+    def teardown(self) -> None:
+        """Stop the container and free what it holds. Once; another caller waits for the first."""
+        with self._teardown_lock:
+            if self._torn_down:
+                return
+            self._torn_down = True
+            self._stop_once()
+            self._release_all()
+            if self.owns_vm:
+                self.vm.close()
+            for failure in self.ledger.free_all(RELEASE_SECONDS):
+                self._log.warning(str(failure))
+
+    def _stop_once(self) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self._stop()
+
+    def _stop(self) -> None:
+        ways = ((False, SHUTDOWN_SECONDS), (True, TERMINATE_SECONDS))
+        for force, seconds in ways[1:] if self._doomed else ways:
+            if self._exited.is_set() or self.vm.is_gone:
+                return
+            try:
+                self.vm.guest.shut_down_container(self.id, force=force)
+            except HcsError as error:
+                if errors.is_stopped_enough(error):
+                    return
+                self._log.warning("the container does not take note of its end", error=error)
+            if self._exited.wait(seconds):
+                return
+            self._log.warning("the container has not ended", seconds=seconds, forced=force)
+
+    def _release_all(self) -> None:
+        """Backwards, layers last, and on after a failure. A VM that is gone has released everything."""
+        releases = [*reversed(self._releases), *reversed(self._layer_releases)]
+        self._releases, self._layer_releases = [], []
+        for release in releases:
+            if self.vm.is_gone:
+                return
+            try:
+                release()
+            except (HcsError, OSError) as error:
+                if not self.vm.is_gone:
+                    self._log.warning("the VM did not release something", error=error)
+
+    def _delete_state(self) -> None:
+        self.vm.guest.forget_container(self.id)
+        if not self.owns_vm and self.vm.guest.can("DeleteContainerStateSupported"):
+            self.vm.guest.delete_container_state(self.id)
+
+
+def _scale(processor: dict[str, int], vm: VmSettings) -> None:
+    """A limit that was meant as a share of the host, as a share of the VM."""
+    if "Maximum" in processor:
+        scaled = processor["Maximum"] * vm.host_processors // vm.processors
+        processor["Maximum"] = max(1, min(scaled, resources.WHOLE_MACHINE))
+
+
+def _free(ledger: Ledger, error: BaseException, log: Log) -> None:
+    for failure in ledger.free_all(RELEASE_SECONDS):
+        log.warning(str(failure))
+        error.add_note(str(failure))

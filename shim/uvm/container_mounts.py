@@ -1,0 +1,188 @@
+r"""Mounts of a container in a VM: everything has to get into the VM first.
+
+| source | how |
+| --- | --- |
+| a directory or file of the host | a share |
+| `\\.\pipe\x` | the host's pipe is mapped into the VM, and reached through the share of pipes |
+| `uvm://\\.\pipe\x` | a pipe of the VM's own |
+| `sandbox://x` | a directory of the VM that all containers of the pod can have |
+| mount type `virtual-disk`, `physical-disk`, `extensible-virtual-disk` | a disk of the VM |
+| `virtual-disk://x`, `physical-disk://x`, `evd://type/x` without a type | the same, as a source alone can say it |
+
+`plan` reads and checks; `Plan.acquire` makes it so and says how each thing is released.
+"""
+
+from __future__ import annotations
+
+import os
+
+from shim.container.mounts import PIPE, Mapped, directory, ends, is_drive
+from shim.container.process_document import is_absolute_in_container, quote
+from shim.hcs_bindings.errors import UNEXPECTED, During, HcsError
+from shim.oci.errors import InvalidSpec
+from shim.uvm import scsi
+from shim.uvm.gcs.process import output_in_vm
+from shim.uvm.vsmb import GUEST_ROOT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+    from shim.uvm.vm import Vm
+
+    Document = dict[str, Any]
+    Release = Callable[[], None]
+
+SANDBOX = "sandbox://"
+# What stands before the reason, as Microsoft's shim says it.
+SHARE_FAILED = "failed to add VSMB share to utility VM for mount"
+DISK_FAILED = "adding SCSI mount"
+IN_VM = "uvm://"
+SANDBOX_DIRECTORY = "C:\\SandboxMounts\\"
+
+EXTENSIBLE = "evd://"
+_DISKS = {
+    "physical-disk": scsi.PHYSICAL_DISK,
+    "virtual-disk": scsi.VIRTUAL_DISK,
+    "extensible-virtual-disk": scsi.EXTENSIBLE_DISK,
+}
+# Clients that cannot set a mount's type write it before the source.
+_DISK_PREFIXES = {f"{kind}://": kind for kind in ("physical-disk", "virtual-disk")}
+_NOT_FOR_WINDOWS = ("hugepages://", "sandbox-tmp://")
+
+
+class Plan:
+    """Mounts that have been checked. `pod_id` names the pipes of the VM."""
+
+    def __init__(self, spec: Spec, pod_id: str) -> None:
+        self._pod_id = pod_id
+        self._steps: list[Callable[[Vm, Mapped, list[Release]], None]] = []
+        for mount in spec.mounts:
+            self._steps.append(self._step(mount))
+
+    def acquire(self, vm: Vm, releases: list[Release]) -> Mapped:
+        """What the container's document says of its mounts. What was acquired is in `releases`, also on failure."""
+        mapped = Mapped()
+        for step in self._steps:
+            step(vm, mapped, releases)
+        mapped.directories += mapped.disks
+        return mapped
+
+    def _step(self, mount: Section) -> Callable[[Vm, Mapped, list[Release]], None]:
+        _, destination = ends(mount)
+        kind, source = _disk_kind(mount)
+        if not kind and (given := mount.text("type")):
+            known = ", ".join(_DISKS)
+            raise InvalidSpec(
+                f"invalid OCI spec - Type '{given}' not supported: {mount.path} must have none or {known}"
+            )
+        to_pipe = destination.lower().startswith(PIPE)
+        if not kind and source.lower().startswith((PIPE, IN_VM + PIPE)):
+            if not to_pipe:
+                raise InvalidSpec(
+                    f"{SHARE_FAILED} {mount.path}: it shows the pipe {source} at {destination}: name a pipe there too, "
+                    f"{PIPE}…"
+                )
+            return self._pipe(source, destination)
+        if to_pipe:
+            raise InvalidSpec(f"{mount.path} shows {source} as a pipe: its source must be one too")
+        if not is_absolute_in_container(destination) and not is_drive(destination):
+            raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
+        if kind:
+            return _disk(mount, kind, source, destination)
+        if source.lower().startswith(SANDBOX):
+            return _sandbox_directory(mount, source, destination)
+        if source.lower().startswith((IN_VM, *_NOT_FOR_WINDOWS)):
+            raise InvalidSpec(
+                f"unsupported UVM mount source {source}: of a Windows VM only pipes ({IN_VM}{PIPE}…) and {SANDBOX} "
+                f"can be mounted; correct {mount.path}.source"
+            )
+        # Checked as any mount; but shares take paths with a drive, not by volume, and find where links lead themselves.
+        entry = directory(mount, source, destination, f"{SHARE_FAILED} {mount.path}: ")
+        return _share({**entry, "HostPath": os.path.normpath(source)})
+
+    def _pipe(self, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
+        name = destination[len(PIPE) :]
+        if source.lower().startswith(IN_VM):
+            inside = f"{PIPE}{self._pod_id}\\{source[len(IN_VM + PIPE) :]}"
+            return lambda vm, mapped, releases: mapped.pipes.append({"ContainerPipeName": name, "HostPath": inside})
+
+        def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+            vm.pipes.add(source)
+            releases.append(lambda: vm.pipes.remove(source))
+            shared = f"{GUEST_ROOT}IPC$\\{source[len(PIPE) :]}"
+            mapped.pipes.append({"ContainerPipeName": name, "HostPath": shared})
+
+        return acquire
+
+
+def _share(entry: Document) -> Callable[[Vm, Mapped, list[Release]], None]:
+    def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+        with During(f"{SHARE_FAILED} {entry['ContainerPath']}"):
+            held = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
+        releases.append(held.release)
+        mapped.directories.append({**entry, "HostPath": held.guest_path})
+
+    return acquire
+
+
+def _sandbox_directory(mount: Section, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
+    inside = source[len(SANDBOX) :].replace("/", "\\").strip("\\")
+    if not inside or any(part in ("", ".", "..") for part in inside.split("\\")) or '"' in inside:
+        raise InvalidSpec(f"{mount.path}.source is {source!r}: give a plain path below {SANDBOX}")
+    path = SANDBOX_DIRECTORY + inside
+    entry = _entry(mount, path, destination)
+
+    def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+        # It may be there already, which mkdir calls a failure and dir does not.
+        quoted = quote(path)
+        code, said = output_in_vm(vm, f"cmd /c mkdir {quoted} & dir {quoted}", complaints=True)
+        if code:
+            what = f'failed to create sandbox mount directory in utility VM with exit code {code} "{said.strip()}"'
+            raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}")
+        mapped.directories.append(entry)
+
+    return acquire
+
+
+def _disk_kind(mount: Section) -> tuple[str, str]:
+    """Which kind of disk a mount is, "" if none, and its source without the prefix that said so."""
+    kind, source = mount.text("type"), mount.text("source")
+    for prefix, meant in _DISK_PREFIXES.items():
+        if source.lower().startswith(prefix) and kind in ("", meant):
+            return meant, source[len(prefix) :]
+    if not kind and source.lower().startswith(EXTENSIBLE):
+        return "extensible-virtual-disk", source
+    return (kind if kind in _DISKS else ""), source
+
+
+def _disk(mount: Section, kind: str, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
+    provider = ""
+    if kind == "extensible-virtual-disk":
+        scheme, (provider, _, source) = source[: len(EXTENSIBLE)], source[len(EXTENSIBLE) :].partition("/")
+        if scheme.lower() != EXTENSIBLE or not provider or not source:
+            raise InvalidSpec(
+                f"{DISK_FAILED} {mount.path}: invalid extensible vhd path: {source or scheme}: give "
+                f"{EXTENSIBLE}<type>/<path>"
+            )
+    elif not source:
+        raise InvalidSpec(f"{mount.path}.source names no disk: give its path, such as C:\\disks\\data.vhdx")
+    read_only = any(option.lower() == "ro" for option in mount.texts("options"))
+
+    def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+        with During(f"{DISK_FAILED} {mount.path}"):
+            attached = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
+        releases.append(attached.release)
+        mapped.disks.append(_entry(mount, attached.guest_path, destination))
+
+    return acquire
+
+
+def _entry(mount: Section, path: str, destination: str) -> Document:
+    entry: Document = {"HostPath": path, "ContainerPath": destination}
+    if any(option.lower() == "ro" for option in mount.texts("options")):
+        entry["ReadOnly"] = True
+    return entry

@@ -1,0 +1,100 @@
+"""The streams of processes in a guest: for each a listener of its own, to which the guest connects.
+
+Service ids count up from 40000001 through the life of the VM. A listener lives from right before the process is
+asked for until its connection is there; when the guest goes away in between, closing it ends the wait.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Lock
+
+from shim.hcs_bindings.errors import SYSTEM_ALREADY_STOPPED, HcsError
+from shim.platform import hvsocket
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FIRST = 0x40000001
+SERVICE = "{:08x}-facb-11e6-bd58-64006a7986d3"
+# How long a guest that has started the process may take to connect its streams.
+CONNECT_SECONDS = 30.0
+
+
+class Streams:
+    """All that wait for connections of one VM."""
+
+    def __init__(self, vm_id: str) -> None:
+        self._vm_id = vm_id
+        self._lock = Lock()
+        self._next = FIRST
+        self._listeners: set[hvsocket.Listener] = set()
+        self._closed = False
+
+    def listen(self, names: Sequence[str]) -> Awaited:
+        """Listeners for the streams of one process (`StdIn`, `StdOut`, `StdErr`)."""
+        awaited = Awaited(self)
+        try:
+            for name in names:
+                awaited.listeners[name] = self._listen()
+        except BaseException:
+            awaited.close()
+            raise
+        return awaited
+
+    def _listen(self) -> hvsocket.Listener:
+        with self._lock:
+            if self._closed:
+                raise HcsError(SYSTEM_ALREADY_STOPPED, f"guest stdio {self._vm_id}", detail="the VM is gone")
+            number = self._next
+            self._next += 1
+            listener = hvsocket.listen(self._vm_id, SERVICE.format(number))
+            self._listeners.add(listener)
+        return listener
+
+    def done(self, listener: hvsocket.Listener) -> None:
+        with self._lock:
+            self._listeners.discard(listener)
+        listener.close()
+
+    def close(self) -> None:
+        """The guest is gone: nobody will connect any more."""
+        with self._lock:
+            self._closed = True
+            listeners, self._listeners = list(self._listeners), set()
+        for listener in listeners:
+            listener.close()
+
+
+class Awaited:
+    """The streams of one process, on their way."""
+
+    def __init__(self, owner: Streams) -> None:
+        self._owner = owner
+        self.listeners: dict[str, hvsocket.Listener] = {}
+
+    @property
+    def services(self) -> dict[str, str]:
+        return {name: listener.service_id for name, listener in self.listeners.items()}
+
+    def accept(self) -> dict[str, int]:
+        """The connections, as descriptors that belong to the caller. Raises HcsError or OSError, and leaves none."""
+        deadline = time.monotonic() + CONNECT_SECONDS
+        descriptors: dict[str, int] = {}
+        try:
+            for name, listener in self.listeners.items():
+                descriptors[name] = listener.accept(max(0.1, deadline - time.monotonic())).detach()
+        except OSError as error:
+            from shim.platform.stdio_endpoints import close
+
+            for descriptor in descriptors.values():
+                close(descriptor)
+            detail = f"the guest did not connect {name} of a process it started: {error}"
+            raise HcsError(SYSTEM_ALREADY_STOPPED, "guest stdio", detail=detail) from error
+        return descriptors
+
+    def close(self) -> None:
+        for listener in self.listeners.values():
+            self._owner.done(listener)
+        self.listeners = {}

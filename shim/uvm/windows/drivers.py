@@ -1,0 +1,49 @@
+"""Kernel drivers that a container wants in its VM: shared with it, and installed by Windows' own tool."""
+
+from __future__ import annotations
+
+import os
+
+from shim.hcs_bindings.errors import UNEXPECTED, HcsError
+from shim.oci.annotations import vm as names
+from shim.oci.errors import InvalidSpec
+from shim.uvm.gcs.process import run_in_vm
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shim.oci.spec import Spec
+    from shim.uvm.vm import Vm
+
+# What pnputil says when there was nothing to do: ERROR_NO_MORE_ITEMS.
+NOTHING_TO_DO = 259
+
+
+def wanted(spec: Spec) -> list[str]:
+    """Directories with drivers, all of which are there."""
+    paths = spec.annotations.texts(names.KERNEL_DRIVERS)
+    for path in paths:
+        if not os.path.exists(path):
+            raise InvalidSpec(
+                f"failed to find path to drivers at {path}: it does not exist; correct annotation "
+                f"{names.KERNEL_DRIVERS}"
+            )
+    return paths
+
+
+def install(vm: Vm, path: str, warn: Callable[[str], object]) -> Callable[[], None]:
+    """Install what is in a directory; how to take the directory out of the VM again, which leaves the driver."""
+    held = vm.shares.add(path, read_only=True)
+    try:
+        tool = "C:\\Windows\\System32\\pnputil.exe"
+        code = run_in_vm(vm, f"cmd /c {tool} /add-driver {held.guest_path}/*.inf /subdirs /install")
+        if code == NOTHING_TO_DO:
+            warn(f"there was nothing to install from {path}")
+        elif code:
+            what = f"failed to install driver {held.guest_path} in uvm with exit code {code}"
+            raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}", detail=f"pnputil ended with {code}")
+    except BaseException:
+        held.release()
+        raise
+    return held.release

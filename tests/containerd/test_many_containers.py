@@ -1,0 +1,81 @@
+"""Many containers: one after another, at once, and many execs in one; nothing grows and nothing is left."""
+
+from __future__ import annotations
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.containerd.node import Node
+from tests.support.emulator import eventually
+
+ONE_AFTER_ANOTHER = 50
+AT_ONCE = 20
+
+
+def run_one(node: Node, name: str, code: int) -> subprocess.CompletedProcess[str]:
+    return node.run(name, node.spec("cmd", "/c", f"echo {name} & exit {code}"), "--rm")
+
+
+def settles(node: Node, pid: int, before: tuple[int, int]) -> None:
+    eventually(
+        lambda: all(now <= then for now, then in zip(node.resources(pid), before, strict=True)),
+        f"descriptors and threads of process {pid} down to {before}; it has {node.resources(pid)}",
+    )
+
+
+@pytest.mark.timeout(300)
+def test_one_after_another(node: Node) -> None:
+    run_one(node, node.name(), 0)
+    node.expect_clean()
+    before = node.resources(node.emulator.pid)
+    for number in range(ONE_AFTER_ANOTHER):
+        name = node.name()
+        result = run_one(node, name, number)
+        assert (result.returncode, result.stdout.split()) == (number, [name]), result.stderr
+    node.expect_clean()
+    settles(node, node.emulator.pid, before)
+
+
+@pytest.mark.timeout(300)
+def test_at_once(node: Node) -> None:
+    run_one(node, node.name(), 0)
+    node.expect_clean()
+    before = node.resources(node.emulator.pid)
+    names = [node.name() for _ in range(AT_ONCE)]
+    with ThreadPoolExecutor(AT_ONCE) as people:
+        results = list(people.map(run_one, [node] * AT_ONCE, names, range(AT_ONCE)))
+    for number, (name, result) in enumerate(zip(names, results, strict=True)):
+        assert (result.returncode, result.stdout.split()) == (number, [name]), result.stderr
+        node.events.expect(name, [f"{topic} {name}" for topic in ("create", "start", "exit", "delete")])
+    node.expect_clean()
+    settles(node, node.emulator.pid, before)
+
+
+@pytest.mark.timeout(300)
+def test_many_running_at_the_same_time(node: Node) -> None:
+    names = [node.name() for _ in range(AT_ONCE)]
+    with ThreadPoolExecutor(8) as people:
+        list(people.map(node.detach, names))
+        assert node.tasks() == dict.fromkeys(names, "RUNNING")
+        list(people.map(node.remove, names))
+
+
+@pytest.mark.timeout(300)
+def test_many_execs_in_one_container(node: Node) -> None:
+    name = node.name()
+    node.detach(name)
+    shim = node.shim_pid(name)
+
+    def execute(number: int) -> subprocess.CompletedProcess[str]:
+        return node.exec(name, f"e{number}", "cmd", "/c", f"echo {number} & exit {number + 10}")
+
+    execute(0)
+    before, emulator = node.resources(shim), node.resources(node.emulator.pid)
+    with ThreadPoolExecutor(8) as people:
+        for number, result in enumerate(people.map(execute, range(1, 41)), 1):
+            assert (result.returncode, result.stdout.split()) == (number + 10, [str(number)]), result.stderr
+    settles(node, shim, before)
+    settles(node, node.emulator.pid, emulator)
+    node.remove(name)

@@ -1,0 +1,130 @@
+"""`delete`: quick, repeatable, satisfied with whatever is left of a container."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from shim.commands import delete
+from shim.platform import daemon
+from shim.task import exit_record
+from tests.support.emulator import eventually, is_alive
+from tests.support.shim_commands import Binary, connect, dial, shut_down
+
+
+@pytest.fixture(params=["1", "0"], ids=["native", "python"])
+def binary(request: pytest.FixtureRequest, binary: Binary) -> Binary:
+    """The launcher as it is, and one that leaves everything to Python: they must not differ."""
+    binary.env["RUNHCS_NATIVE"] = request.param
+    return binary
+
+
+def test_after_an_orderly_end(binary: Binary) -> None:
+    bundle = binary.bundle()
+    shut_down(binary.start(bundle))
+    before = time.time()
+    answer, said = binary.delete(bundle)
+    assert answer.exit_status == 255 and answer.pid == 0
+    assert answer.exited_at is not None and abs(answer.exited_at.seconds - before) < 60
+    assert said == b""
+    binary.expect_nothing_left()
+
+
+def test_twice_and_without_a_bundle(binary: Binary) -> None:
+    bundle = binary.bundle()
+    for _ in range(2):
+        assert binary.delete(bundle)[0].exit_status == 255
+    assert binary.delete(binary.directory / "nowhere")[0].exit_status == 255
+
+
+def test_the_recorded_exit_is_given(binary: Binary) -> None:
+    bundle = binary.bundle()
+    exit_record.write(str(bundle), 3, 1_700_000_000, 5, 4711)
+    answer, _ = binary.delete(bundle)
+    assert (answer.exit_status, answer.pid) == (3, 4711)
+    assert answer.exited_at is not None and (answer.exited_at.seconds, answer.exited_at.nanos) == (1_700_000_000, 5)
+
+
+def test_a_dead_daemons_socket_is_removed(binary: Binary) -> None:
+    bundle = binary.bundle()
+    address = binary.start(bundle)
+    pid = int((bundle / "shim.pid").read_text())
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not is_alive(pid), "the daemon's end")
+    assert Path(address.removeprefix("unix://")).exists()
+    binary.delete(bundle)
+    binary.expect_nothing_left()
+
+
+def test_a_living_daemon_is_left_alone(binary: Binary) -> None:
+    bundle = binary.bundle()
+    address = binary.start(bundle)
+    pid = connect(dial(address)).shim_pid
+    binary.delete(bundle)
+    assert connect(dial(address)).shim_pid == pid
+
+
+def test_the_daemons_last_words_go_to_containerds_log(binary: Binary) -> None:
+    bundle = binary.bundle()
+    (bundle / "panic.log").write_bytes(b"Fatal Python error: Segmentation fault\n" + b"x" * (2 << 20))
+    _, said = binary.delete(bundle)
+    assert said.startswith(b"Fatal Python error") and len(said) == 1 << 20
+
+
+def test_stacks_are_written_when_asked_for_at_any_time(binary: Binary) -> None:
+    """Also while the daemon still loads modules, and however often: nobody dies of being asked."""
+    bundle = binary.bundle()
+    address = binary.start(bundle)
+    pid = connect(dial(address)).shim_pid
+
+    def written() -> int:
+        return (bundle / "panic.log").read_bytes().count(b", in Ending.wait")
+
+    for count in range(50):
+        os.kill(pid, signal.SIGUSR1)
+        eventually(lambda count=count: written() > count, "the stacks")
+    shut_down(address)
+    eventually(lambda: not is_alive(pid), "the daemon's end")
+    assert b", in Ending.wait" in binary.delete(bundle)[1]
+
+
+def test_a_ledger_that_cannot_be_freed_is_an_error_and_says_what(binary: Binary) -> None:
+    bundle = binary.bundle()
+    (bundle / "ledger.jsonl").write_text('{"n":"1","enter":"nonsense","id":"x"}\n')
+    result = binary.run(*binary.flags(), "-bundle", str(bundle), "delete", cwd=binary.directory)
+    assert result.returncode == 1 and result.stdout == b""
+    assert b"nonsense" in result.stderr and result.stderr.count(b"\n") == 1
+
+
+def test_a_killed_daemon_is_not_waited_for_even_as_a_zombie(binary: Binary) -> None:
+    """Its parent may take its time to reap it; what it held is freed at once."""
+    bundle = binary.bundle()
+    with subprocess.Popen(["sleep", "1000"]) as zombie:
+        zombie.kill()
+        eventually(lambda: not is_alive(zombie.pid), "a zombie")
+        assert not daemon.is_running(zombie.pid)
+        (bundle / "shim.pid").write_text(str(zombie.pid))
+        (bundle / "address").write_text(f"unix://{binary.sockets}/gone")
+        assert not delete._daemon_is_ending(str(bundle))
+        (bundle / "shim.pid").write_text(str(os.getpid()))
+        assert delete._daemon_is_ending(str(bundle)), "a living process whose socket has gone"
+
+
+def test_mounts_of_the_ledger_are_freed(binary: Binary) -> None:
+    bundle = binary.bundle()
+    target = bundle / "rootfs"
+    target.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", target], check=True)
+    try:
+        (bundle / "ledger.jsonl").write_text(f'{{"n":"1","enter":"mount","target":"{target}"}}\n')
+        assert binary.delete(bundle)[0].exit_status == 255
+        assert not target.is_mount()
+        assert binary.delete(bundle)[0].exit_status == 255
+    finally:
+        if target.is_mount():
+            subprocess.run(["umount", target], check=True)

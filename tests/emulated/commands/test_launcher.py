@@ -1,0 +1,328 @@
+"""The native launcher as a whole: what it does without Python, what it leaves to Python, and which Python that is."""
+
+from __future__ import annotations
+
+import importlib.util
+import marshal
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from runhcs.install import python
+from runhcs.launcher.build import FLAGS, SOURCES, compiled, with_settings
+from runhcs.launcher.build_interpreter import NoInterpreterError, linked
+from shim.api.bootstrap import BootstrapParams
+from shim.api.runhcs_options import Options
+from shim.api.wellknown import Any
+from shim.container.ledger import Ledger
+from tests.support.emulator import eventually, is_alive
+from tests.support.shim_commands import (
+    MEMBER,
+    NAMESPACE,
+    SANDBOX,
+    Binary,
+    connect,
+    dial,
+    shut_down,
+    was_started_natively,
+)
+
+SANDBOX_CONTROLLER = "io.containerd.sandbox.controller.v1.shim"
+
+
+def install(binary: Binary, program: bytes, interpreter: str, linked_one: str = "") -> None:
+    """The launcher, to use this interpreter."""
+    data = with_settings(program, interpreter, str(binary.program), False, linked_one)
+    temporary = binary.launcher.with_name("new")
+    temporary.write_bytes(data)
+    temporary.chmod(0o755)
+    temporary.replace(binary.launcher)
+
+
+def daemon_of(bundle: Path) -> int:
+    return int((bundle / "shim.pid").read_text())
+
+
+# Without Python: there is none that could have done it.
+
+
+@pytest.fixture
+def no_python(binary: Binary) -> Binary:
+    install(binary, compiled(), "/bin/false")
+    return binary
+
+
+def test_delete_after_an_orderly_end_needs_no_python(no_python: Binary) -> None:
+    bundle = no_python.bundle()
+    (bundle / "panic.log").touch()
+    ledger = Ledger(str(bundle))
+    for entry in [ledger.enter("mount", target=f"/nowhere/{number}") for number in range(12)]:
+        ledger.strike(entry)
+    (bundle / "exit").write_text("7 1700000000 5 4711\n")
+    answer, said = no_python.delete(bundle)
+    assert (answer.exit_status, answer.pid, said) == (7, 4711, b"")
+    assert answer.exited_at is not None and (answer.exited_at.seconds, answer.exited_at.nanos) == (1_700_000_000, 5)
+
+
+def test_delete_of_a_pods_member_needs_no_python(no_python: Binary) -> None:
+    """Its address is its sandbox's, which is there and alive."""
+    bundle = no_python.bundle()
+    no_python.sockets.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(no_python.sockets / ("0" * 64)))
+        (bundle / "address").write_text(f"unix://{no_python.sockets}/{'0' * 64}")
+        assert no_python.delete(bundle)[0].exit_status == 255
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("panic.log", "last words"),
+        ("ledger.jsonl", '{"n":"1","enter":"mount","target":"/nowhere"}\n'),
+        ("ledger.jsonl", '{"n":"1","enter":"mount","target":"/nowhere"}\n{"n":"1","strike":"mou'),
+        ("ledger.jsonl", '{"n":"1","enter":"mount","target":"/nowhere"}\n{"n":"1","strike":"mou\n\n'),
+        ("ledger.jsonl", "torn"),
+        ("exit", "7 1700000000 5 4711"),
+        ("exit", "-1 1 1 1\n"),
+        ("address", "npipe://elsewhere"),
+    ],
+)
+def test_delete_with_anything_left_is_left_to_python(no_python: Binary, name: str, text: str) -> None:
+    bundle = no_python.bundle()
+    (bundle / name).write_text(text)
+    result = no_python.run(*no_python.flags(), "-bundle", str(bundle), "delete", cwd=no_python.directory)
+    assert (result.returncode, result.stdout) == (1, b""), "the exit code of /bin/false"
+
+
+def test_delete_with_a_socket_left_is_left_to_python(binary: Binary) -> None:
+    bundle = binary.bundle()
+    binary.start(bundle)
+    install(binary, compiled(), "/bin/false")
+    result = binary.run(*binary.flags(), "-bundle", str(bundle), "delete", cwd=binary.directory)
+    assert (result.returncode, result.stdout) == (1, b"")
+
+
+def test_joining_a_pod_needs_no_python(binary: Binary) -> None:
+    sandbox, member = binary.pod_bundle("pod", SANDBOX), binary.pod_bundle("c1", MEMBER)
+    address = binary.start(sandbox, "pod")
+    install(binary, compiled(), "/bin/false")
+    assert binary.start(member, "c1") == address
+    assert daemon_of(member) == daemon_of(sandbox)
+    assert sorted(path.name for path in member.iterdir()) == ["address", "config.json", "shim.pid"]
+    os.kill(daemon_of(sandbox), signal.SIGKILL)
+    eventually(lambda: not is_alive(daemon_of(sandbox)), "its end")
+    assert binary.run(*binary.flags("c2"), "start", cwd=binary.pod_bundle("c2", MEMBER)).returncode == 1
+
+
+# What comes to the daemon.
+
+
+def test_a_sandbox_of_the_sandbox_service(binary: Binary) -> None:
+    bundle = binary.directory / SANDBOX_CONTROLLER / NAMESPACE / "c1"
+    bundle.mkdir(parents=True)
+    said = []
+    for switch in "10":
+        said.append(binary.run(*binary.flags(), "start", cwd=bundle, RUNHCS_NATIVE=switch).stdout)
+        connect(dial((bundle / "address").read_text()))
+        assert was_started_natively(daemon_of(bundle)) == (switch == "1")
+        os.kill(daemon_of(bundle), signal.SIGTERM)
+        binary.expect_nothing_left()
+    assert said[0] == said[1] and said[0].startswith(b'{"version":3,"address":"unix://')
+
+
+def test_options_of_the_usual_kind_are_read_by_the_daemon(binary: Binary) -> None:
+    packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode()).encode()
+    bundle = binary.bundle()
+    os.mkfifo(bundle / "log")
+    log = os.open(bundle / "log", os.O_RDWR | os.O_NONBLOCK)
+    address = binary.start(bundle, stdin=packed)
+    pid = connect(dial(address)).shim_pid
+    assert was_started_natively(pid)
+    shut_down(address)
+    eventually(lambda: not is_alive(pid), "its end")
+    assert b"level=debug" in os.read(log, 1 << 16)
+    os.close(log)
+
+
+@pytest.mark.parametrize(
+    ("stdin", "problem"),
+    [
+        (b"\xff", b"stdin is not a protobuf Any"),
+        (Any(type_url="containerd.runc.v1.Options").encode(), b"are not for this runtime"),
+        (Any(type_url="x" * (3 << 20)).encode(), b"are not for this runtime"),
+        (bytes(11 << 20), b"more than 10 MiB on stdin"),
+        (BootstrapParams(instance_id="c1", namespace=NAMESPACE).encode(), b""),
+    ],
+    ids=["nonsense", "runc's", "large", "too large", "bootstrap"],
+)
+def test_other_input_comes_to_python_whole(binary: Binary, stdin: bytes, problem: bytes) -> None:
+    bundle = binary.bundle()
+    result = binary.run(*binary.flags(), "start", cwd=bundle, stdin=stdin)
+    assert problem in result.stderr and result.returncode == (1 if problem else 0), result.stderr[:200]
+    if not problem:
+        connect(dial(result.stdout.decode()))
+        assert not was_started_natively(daemon_of(bundle))
+        shut_down(result.stdout.decode())
+
+
+# When something goes wrong on the way.
+
+
+def test_an_interpreter_that_cannot_be_run(binary: Binary) -> None:
+    """Everything is undone before the error is told."""
+    broken = binary.directory / "broken"
+    broken.write_bytes(b"\x7fELF is not enough")
+    broken.chmod(0o755)
+    install(binary, compiled(), str(broken))
+    bundle = binary.bundle()
+    result = binary.run(*binary.flags(), "start", cwd=bundle)
+    assert result.returncode == 1 and b"cannot run" in result.stderr
+    assert [path.name for path in bundle.iterdir()] == ["config.json"]
+    binary.expect_nothing_left()
+
+
+def test_a_reader_that_is_gone(binary: Binary) -> None:
+    """The address cannot be printed: no daemon, no files, an error."""
+    bundle = binary.bundle()
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [binary.launcher, *binary.flags(), "start"], cwd=bundle, env=binary.env, stdin=subprocess.DEVNULL,
+        stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert done.returncode == 1 and b"cannot print the address" in done.stderr
+    assert [path.name for path in bundle.iterdir()] == ["config.json"]
+    binary.expect_nothing_left()
+
+
+def test_a_daemon_that_hangs_up_and_stays_does_not_hold_up_a_start_that_has_failed(binary: Binary) -> None:
+    """The address cannot be printed, so the daemon has to go, and this one does not go by itself."""
+    python = binary.directory / "python"
+    hang = 'case "$*" in *runhcs_daemon*) exec 4>&-; echo $$ >&2; exec sleep 1000;; esac'
+    python.write_text(f"#!/bin/sh\n{hang}\nexit 7\n")
+    python.chmod(0o755)
+    install(binary, compiled(), str(python))
+    bundle = binary.bundle()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    command = [binary.launcher, *binary.flags(), "start"]
+    start = subprocess.Popen(command, cwd=bundle, env=binary.env, stdin=subprocess.DEVNULL, stdout=writing)
+    try:
+        os.close(writing)
+        panic_log = bundle / "panic.log"
+        eventually(lambda: panic_log.exists() and panic_log.read_text().endswith("\n"), "the daemon's word")
+        daemon = int(panic_log.read_text())
+        os.close(reading)
+        assert start.wait(60) == 7, "what Python does then"
+        assert not is_alive(daemon)
+    finally:
+        start.kill()
+        start.wait()
+
+
+def test_closed_standard_streams(binary: Binary) -> None:
+    bundle = binary.bundle()
+    command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", binary.launcher, *binary.flags(), "start"]
+    done = subprocess.run(command, cwd=bundle, env=binary.env, stdout=subprocess.PIPE, timeout=60, check=True)
+    assert connect(dial(done.stdout.decode())).shim_pid == daemon_of(bundle)
+
+
+# The interpreter.
+
+
+def test_the_linked_interpreter_is_used_while_python_is_the_same(binary: Binary) -> None:
+    try:
+        linked(python())
+    except NoInterpreterError as error:
+        pytest.skip(f"this Python cannot be linked: {error}")
+    one = next(binary.program.parent.glob("python-*"))
+    real = binary.directory / "python3"
+    real.write_text(f'#!/bin/sh\nexec {python()} "$@"\n')
+    real.chmod(0o755)
+    install(binary, compiled(), str(real), str(one))
+    exe = {}
+    for name in ("same", "upgraded", "gone"):
+        if name == "upgraded":
+            real.write_text(real.read_text() + "# upgraded\n")
+        if name == "gone":
+            install(binary, compiled(), str(real), str(one))
+            one.unlink()
+        bundle = binary.bundle(name)
+        address = binary.start(bundle, name)
+        connect(dial(address), name)
+        exe[name] = os.readlink(f"/proc/{daemon_of(bundle)}/exe")
+        shut_down(address, name)
+    assert exe == {"same": str(one), "upgraded": python(), "gone": python()}
+
+
+def test_the_linked_interpreter_refuses_other_uses(binary: Binary) -> None:
+    for one in binary.program.parent.glob("python-*"):
+        done = subprocess.run([one, "-c", "pass"], capture_output=True, timeout=60, check=False)
+        assert done.returncode == 2 and b"-IS [-X OPTION] FILE.pyc" in done.stderr
+        done = subprocess.run([one, "-IS", "/bin/false"], capture_output=True, timeout=60, check=False)
+        assert done.returncode == 1 and b"use `runhcs install` again" in done.stderr
+
+
+def test_the_linked_interpreter_has_what_the_real_one_has(binary: Binary, tmp_path: Path) -> None:
+    """What it has inside, what it starts without, and where the rest comes from."""
+    text = """
+import sys
+assert sys.version_info[:2] != (3, 11) or "zipimport" not in sys.modules
+assert sys.modules["encodings"].__spec__.origin == "frozen"
+import os, zipimport, json, importlib.util
+assert os.__spec__.origin == "frozen" and os.path.join("a", "b") == "a/b" and os.environ["GIVEN"] == "1"
+assert zipimport.zipimporter and json.loads("[1]") == [1]
+try:
+    import nowhere
+except ModuleNotFoundError as error:
+    import traceback
+    frames = traceback.extract_tb(error.__traceback__)
+    print(len(frames), frames[0].lineno, error)
+"""
+    file = tmp_path / "text.pyc"
+    header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
+    file.write_bytes(header + marshal.dumps(compile(text, "text", "exec", dont_inherit=True)))
+    for one in binary.program.parent.glob("python-*"):
+        done = subprocess.run([one, "-IS", file], env={"GIVEN": "1"}, capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"1 9 No module named 'nowhere'\n", b"")
+
+
+# Under sanitizers.
+
+
+def test_no_reports_of_sanitizers(binary: Binary, tmp_path: Path) -> None:
+    program = tmp_path / "launcher"
+    sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags = [flag for flag in FLAGS if flag != "-s"]
+    subprocess.run(["cc", *flags, *sanitize, *map(str, SOURCES), "-o", program], check=True, timeout=120)
+    install(binary, program.read_bytes(), python())
+    sandbox, member = binary.pod_bundle("pod", SANDBOX), binary.pod_bundle("c1", MEMBER)
+    packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(debug=True).encode()).encode()
+    address = binary.start(sandbox, "pod", packed)
+    connect(dial(address), "pod")
+    assert was_started_natively(daemon_of(sandbox))
+    assert binary.start(member, "c1") == address
+    ledger = Ledger(str(member))
+    ledger.strike(ledger.enter("mount", target="/nowhere"))
+    assert binary.delete(member, "c1")[1] == b""
+    assert binary.delete(sandbox, "pod")[0].exit_status == 255
+    shut_down(address, "pod")
+    binary.expect_nothing_left()
+    binary.env["RUNHCS_STANDBY"] = "1"
+    for number in range(3):
+        bundle = binary.bundle(f"b{number}")
+        address = binary.start(bundle, f"s{number}")
+        connect(dial(address), f"s{number}")
+        shut_down(address, f"s{number}")
+        eventually(lambda: list(binary.sockets.glob("standby-*")), "a standby")
+    refused = binary.run(*binary.flags("c9"), "start", cwd=binary.bundle("none", config=None))
+    assert refused.returncode == 1 and b"has no config.json" in refused.stderr

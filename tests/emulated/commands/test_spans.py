@@ -1,0 +1,49 @@
+"""A shim that is asked for spans leaves them when it ends; one that is not leaves nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bench.harness import spans
+from tests.support.shims import Shims
+
+SLEEP = ("cmd", "/c", "ping -t 127.0.0.1 > nul")
+
+
+def live(shims: Shims, id: str) -> None:
+    shim = shims.start(id, shims.spec(*SLEEP))
+    shim.run(rootfs=shims.rootfs())
+    shim.kill(9)
+    shim.wait()
+    shim.delete()
+    shim.shutdown()
+    shim.wait_gone()
+
+
+def test_the_phases_of_a_life(shims: Shims, tmp_path: Path) -> None:
+    live(shims, "c0")
+    assert not list(tmp_path.iterdir())
+    shims.env["RUNHCS_SPANS"] = str(tmp_path)
+    live(shims, "c1")
+    (path,) = tmp_path.iterdir()
+    assert json.loads(path.read_text())["id"] == "c1"
+    found = spans.read(tmp_path)
+    calls = {call.method: call for call in spans.rpcs(found)}
+    assert {"Create", "Start", "Kill", "Wait", "Delete"} <= set(calls)
+    create, start = calls["Create"], calls["Start"]
+    assert {"options", "spec", "stdio", "network", "layers", "document", "system"} <= set(create.phases())
+    assert "hcs HcsCreateComputeSystem" in create.phases()
+    assert {"launch", "stdio", "hcs HcsStartComputeSystem", "hcs HcsCreateProcess"} <= set(start.phases())
+    assert {one.task for one in [*create.inside, *start.inside]} == {"c1"}
+    assert 0 < create.outside_ms < create.whole.milliseconds
+    # The exit's own thread, and nothing outside of any order: every span has an end after its beginning.
+    assert "exit" in {one.name for one in found}
+    assert all(one.begin <= one.end for one in found)
+    assert not spans.take(tmp_path, "c2") and spans.take(tmp_path, "c1") == found
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_that_is_not_there_costs_only_the_spans(shims: Shims, tmp_path: Path) -> None:
+    shims.env["RUNHCS_SPANS"] = str(tmp_path / "missing")
+    live(shims, "c1")

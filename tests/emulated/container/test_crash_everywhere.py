@@ -1,0 +1,101 @@
+"""kill -9 of the shim at every single HCS call of a container's life: what containerd runs next leaves nothing
+behind.
+
+A first run counts the calls. Then, for each of them, a shim is led through the same life with that call slowed down,
+and killed while it waits for the answer; the call itself goes through, as it does when a process dies that asked HCS
+for something. After `delete`, in a fresh process and within containerd's 5 s, there must be no system, process,
+layer, mount, socket or entry in the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shim.container.ledger import Ledger
+from shim.ttrpc.status import ClosedError, StatusError
+from tests.support.emulator import Emulator, eventually
+from tests.support.shims import Shim, Shims
+
+DELAY = 0.3
+
+
+def life(shim: Shim, shims: Shims) -> None:
+    shim.create()
+    shim.start()
+    shim.exec("e1", shims.process("sleep", "600"))
+    shim.start("e1")
+    shim.stats()
+    shim.pids()
+    shim.kill(15, "e1")
+    shim.wait("e1")
+    shim.delete("e1")
+    shim.kill(9)
+    shim.wait()
+    shim.delete()
+
+
+@pytest.mark.timeout(600)
+def test_kill_at_every_call(shims: Shims, emulator: Emulator) -> None:
+    """One test for all calls: how many there are is known only when they have been made."""
+    shims.rootfs()
+    before = emulator.journal()
+    shim = begin(shims, "count")
+    life(shim, shims)
+    shim.shutdown()
+    shim.wait_gone()
+    calls = [entry["call"] for entry in emulator.journal()[len(before) :] if "call" in entry]
+    assert len(calls) > 15 and "HcsStartComputeSystem" in calls
+    expect_nothing_left(shims, emulator, shim)
+
+    for index, call in enumerate(calls):
+        shim = begin(shims, f"c{index}")
+        emulator.control("fault-clear")
+        emulator.fault(call, nth=calls[: index + 1].count(call), delay=DELAY)
+        journal = len(emulator.journal(call))
+        running = threading.Thread(target=tolerating(lambda shim=shim: life(shim, shims)))
+        running.start()
+        eventually(lambda: emulator.control("fault-list")["faults"][0]["struck"], f"call {index}, {call}, being made")
+        shim.kill_daemon()
+        running.join(60)
+        assert not running.is_alive()
+        wanted = journal + calls[: index + 1].count(call)
+        eventually(lambda call=call, wanted=wanted: len(emulator.journal(call)) >= wanted, f"{call} going through")
+        shim.delete_command()
+        expect_nothing_left(shims, emulator, shim)
+
+
+def begin(shims: Shims, name: str) -> Shim:
+    """A shim for a container on Windows layers, so that layer calls are among those counted."""
+    scratch = shims.directory / f"scratch-{name}"
+    spec = shims.spec("sleep", "600")
+    spec["windows"]["layerFolders"] = [str(shims.image), str(scratch)]
+    return shims.start(name, spec)
+
+
+def tolerating(function: Callable[[], Any]) -> Callable[[], None]:
+    """The life of a shim that is killed ends with a closed connection."""
+
+    def run() -> None:
+        try:
+            function()
+        except (ClosedError, StatusError):
+            pass
+
+    return run
+
+
+def expect_nothing_left(shims: Shims, emulator: Emulator, shim: Shim) -> None:
+    where = f"{shim.id}: {json.dumps([entry.get('call') for entry in emulator.journal()][-8:])}"
+    eventually(lambda: emulator.control("status")["systems"] == [], f"no system left, {where}", 10)
+    eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 10)
+    eventually(lambda: not emulator.descendants(), f"no process left, {where}", 10)
+    assert emulator.mounts() == [], where
+    assert shims.mounts() == [], where
+    assert not list((shims.directory / "s").glob("*")), where
+    assert Ledger(str(Path(shim.bundle))).live() == [], where

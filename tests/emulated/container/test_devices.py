@@ -1,0 +1,77 @@
+"""Devices: named to HCS for a container on the host, given to the VM first for one in a VM."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from runhcs.install import library
+from shim.ttrpc import status
+from tests.support.emulator import eventually
+from tests.support.shims import Shims, refused
+from tests.support.vm_image import SLEEP, VmShims
+
+GPU_CLASS = "5B45201D-F2F2-4F3B-85BB-30FF1F953599"
+
+
+def with_devices(spec: dict[str, Any], *devices: tuple[str, str]) -> dict[str, Any]:
+    spec["windows"]["devices"] = [{"idType": kind, "id": name} for kind, name in devices]
+    return spec
+
+
+def test_on_the_host(vms: VmShims) -> None:
+    extension = vms.directory / "extension.json"
+    extension.write_text(json.dumps({"namespace": {"ob": {"symlink": []}}}))
+    location = "PCIROOT(0)#PCI(0100)"
+    spec = with_devices(vms.shims.spec(*SLEEP), ("class", GPU_CLASS), ("vpci-location-path", location))
+    spec["annotations"] = {"io.microsoft.container.wcow.deviceextensions": str(extension)}
+    shim = vms.shims.start("c1", spec)
+    shim.create(rootfs=vms.shims.rootfs())
+    (created,) = vms.documents("HcsCreateComputeSystem")
+    assert created["Container"]["AssignedDevices"] == [
+        {"InterfaceClassGuid": GPU_CLASS},
+        {"Type": "DeviceInstance", "LocationPath": location},
+    ]
+    extensions = created["Container"]["AdditionalDeviceNamespace"]["device_extension"]
+    assert extensions == [{"namespace": {"ob": {"symlink": []}}}]
+
+
+@pytest.mark.parametrize("kind", ["vpci", "gpu", "", "something"])
+def test_kinds_that_the_host_does_not_know(shims: Shims, kind: str) -> None:
+    shim = shims.start("c1", with_devices(shims.spec(*SLEEP), (kind, "x")))
+    assert "vpci-location-path" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs())
+
+
+def test_a_vm_needs_a_tool_to_find_them(vms: VmShims) -> None:
+    shim = vms.shims.start("c1", with_devices(vms.spec(*SLEEP), ("gpu", "PCIP\\VEN_10DE\\1")))
+    assert "device-util.exe" in refused(status.UNKNOWN, vms.create, shim)
+    assert not vms.documents("HcsCreateComputeSystem"), "refused before a VM is made for it"
+
+
+def test_given_to_the_vm_and_taken_back(vms: VmShims) -> None:
+    """Up to the tool that finds it in the guest, which no VM of the emulator can run."""
+    tool = library(vms.shims.launcher.parent) / "device-util.exe"
+    tool.write_text("a program for Windows")
+    pod = vms.pod()
+    spec = vms.spec(*SLEEP, pod=pod.id, role="container")
+    shim = vms.shims.start("w1", with_devices(spec, ("vpci-instance-id", "PCIP\\VEN_10DE\\7")))
+    with pytest.raises(Exception, match="device"):
+        vms.create(shim)
+
+    def journalled() -> list[dict[str, Any]]:
+        return [change for change in vms.documents("HcsModifyComputeSystem") if "VirtualPci" in change["ResourcePath"]]
+
+    changes = journalled()
+    assert [change["RequestType"] for change in changes] == ["Add", "Remove"]
+    assert changes[0]["Settings"] == {"Functions": [{"DeviceInstancePath": "PCIP\\VEN_10DE", "VirtualFunction": 7}]}
+    (asked,) = [entry["arguments"]["Settings"] for entry in vms.emulator.journal("guest:ExecuteProcess")]
+    line = asked["ProcessParameters"]["CommandLine"]
+    place = changes[0]["ResourcePath"].rpartition("/")[2]
+    assert "\\device-util.exe children --parentID=VMBUS\\" in line and f"{{{place}}} --property=location" in line
+    assert pod.state().status == 2, "the pod lives on"
+    pod.kill(9)
+    pod.wait()
+    pod.delete()
+    eventually(lambda: not vms.left(), "nothing left of the VM")

@@ -1,0 +1,165 @@
+"""Host process containers on the host: their files and mounts among its own, with the bind filter and without."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shim.ttrpc import status
+from tests.support.emulator import Emulator
+from tests.support.hostprocess import HOST_PROCESS, ROOT, STAY, Jobs, windows_path, world
+from tests.support.shared_mounts import mounts_below, shared_mount
+from tests.support.shims import refused
+from tests.support.vm_image import Reader
+
+OLD_BUILD = 17763
+
+
+class TestPlace:
+    def test_a_process_of_the_host_with_files_of_its_own(self, jobs: Jobs) -> None:
+        script = f"readlink /proc/self/ns/pid /proc/self/ns/uts /proc/self/ns/net; cat {jobs.place}/tool.txt; pwd"
+        text = jobs.output("c1", "sh", "-c", script, process={"cwd": windows_path(jobs.place)})
+        own = [os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "uts", "net")]
+        assert text.splitlines() == [*own, "from the image", str(jobs.place)]
+        assert str(jobs.place) not in Path("/proc/self/mountinfo").read_text()
+        jobs.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
+
+    def test_its_name_in_the_environment_and_in_the_command(self, jobs: Jobs) -> None:
+        place = windows_path(jobs.place)
+        process = {"env": ["TOOL=%CONTAINER_SANDBOX_MOUNT_POINT%\\x", "path=/own"]}
+        command = "echo %CONTAINER_SANDBOX_MOUNT_POINT%& set TOOL& set PATH"
+        text = jobs.output("c1", "cmd", "/c", command, process=process)
+        first, *rest = text.splitlines()
+        assert first.strip().strip('"') == place  # the shim's doing, before cmd sees it
+        assert rest[0].strip() == f"TOOL={place}\\x"
+        assert rest[1].strip() == f"path=/own:{jobs.place}"
+
+    def test_quotes_survive_the_shell_that_looks_for_the_program(self, jobs: Jobs) -> None:
+        tool = jobs.shims.image / "my tool"
+        tool.write_text('#!/bin/sh\nfor word; do echo "<$word>"; done\n')
+        tool.chmod(0o755)
+        text = jobs.output("c1", windows_path(jobs.place / "my tool"), "two words", "last")
+        assert text.splitlines() == ["<two words>", "<last>"]
+
+    def test_a_directory_that_is_not_there_is_made(self, jobs: Jobs) -> None:
+        cwd = windows_path(jobs.place / "made" / "here")
+        assert jobs.output("c1", "sh", "-c", "pwd", process={"cwd": cwd}).strip() == str(jobs.place / "made" / "here")
+        assert (jobs.shims.image / "made" / "here").is_dir()
+
+    @pytest.mark.parametrize("root", ["C:\\Windows\\x", "c:/", "relative", "C:\\x\\..\\y"])
+    def test_places_that_are_refused(self, jobs: Jobs, root: str) -> None:
+        shim = jobs.shims.start("c1", jobs.spec("sh", annotations={ROOT: root}))
+        assert "rootfs-location" in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
+
+    def test_a_spec_of_linux(self, jobs: Jobs) -> None:
+        """As `ctr run --annotation` makes it on the emulator's host."""
+        spec: dict[str, Any] = {
+            "ociVersion": "1.1.0",
+            "process": {"args": ["sh", "-c", "readlink /proc/self/ns/pid; cat tool.txt; id -u"], "cwd": str(jobs.place),
+                        "env": ["PATH=/usr/bin:/bin"], "user": {"uid": 0}},
+            "root": {"path": "rootfs"},
+            "mounts": [{"type": "proc", "source": "proc", "destination": "/proc"}],
+            "linux": {},
+            "annotations": {HOST_PROCESS: "true", ROOT: str(jobs.place)},
+        }  # fmt: skip
+        shim = jobs.shims.start("c1", spec)
+        stdout = jobs.fifo()
+        reader = Reader(stdout)
+        shim.create(rootfs=jobs.rootfs, stdout=stdout)
+        shim.start()
+        assert shim.wait().exit_status == 0
+        assert reader.text().splitlines() == [os.readlink("/proc/self/ns/pid"), "from the image", "0"]
+        shim.delete()
+
+
+class TestMounts:
+    def test_directories_and_files(self, jobs: Jobs) -> None:
+        data, note = jobs.shims.directory / "data", jobs.shims.directory / "note"
+        data.mkdir()
+        note.write_text("a note\n")
+        there = jobs.shims.directory / "there"
+        mounts = [
+            {"source": str(data), "destination": windows_path(there)},
+            {"source": str(note), "destination": windows_path(there / "note"), "options": ["ro"]},
+        ]
+        script = (
+            f"echo new > {there}/file; cat {there}/note; echo x > {there}/note || echo read-only; "
+            f"ls -l {jobs.place}{there} > /dev/null && cat {jobs.place}{there}/file"
+        )
+        text = jobs.output("c1", "sh", "-c", script, mounts=mounts)
+        assert text.splitlines() == ["a note", "read-only", "new"]
+        assert (data / "file").read_text() == "new\n"
+        assert str(there) not in Path("/proc/self/mountinfo").read_text()
+
+    def test_nested_bind_mount_does_not_propagate_to_host(self, jobs: Jobs) -> None:
+        with shared_mount(jobs.shims.directory / "pods") as pods:
+            outer, inner = pods / "empty", jobs.shims.directory / "precious"
+            for directory in (outer, inner):
+                directory.mkdir()
+            (inner / "file").write_text("kept\n")
+            there = jobs.shims.directory / "there"
+            mounts = [
+                {"source": str(outer), "destination": windows_path(there)},
+                {"source": str(inner), "destination": windows_path(there / "b")},
+            ]
+            shim = jobs.stay("c1", mounts=mounts)
+            assert mounts_below(pods) == []
+            assert jobs.exec(shim, "e1", "cat", str(there / "b" / "file")) == "kept\n"
+            shutil.rmtree(outer)
+            assert (inner / "file").read_text() == "kept\n"
+
+    @pytest.mark.parametrize(
+        ("mount", "said"),
+        [
+            ({"source": "\\\\.\\pipe\\docker", "destination": "\\\\.\\pipe\\docker"}, "use it directly"),
+            ({"source": "", "destination": "C:\\x"}, "no source"),
+            ({"source": "/tmp", "destination": ""}, "no destination"),
+            ({"source": "/tmp", "destination": "x"}, "absolute"),
+            ({"source": "/no/such/place", "destination": "C:\\x"}, "/no/such/place"),
+            ({"source": "sandbox:///tmp", "destination": "C:\\x"}, "utility VM"),
+        ],
+    )
+    def test_what_cannot_be_mounted(self, jobs: Jobs, mount: dict[str, Any], said: str) -> None:
+        shim = jobs.shims.start("c1", jobs.spec("sh", mounts=[mount]))
+        assert said in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
+
+    def test_one_that_is_added_while_it_runs(self, jobs: Jobs) -> None:
+        data, there = jobs.shims.directory / "data", jobs.shims.directory / "there"
+        data.mkdir()
+        (data / "late").write_text("late\n")
+        shim = jobs.stay("c1")
+        shim.update({"HostPath": str(data), "ContainerPath": windows_path(there)}, "ContainerMount")
+        assert jobs.exec(shim, "e1", "sh", "-c", f"cat {there}/late") == "late\n"
+
+
+@pytest.fixture
+def old(start_emulator: Callable[..., Emulator]) -> Iterator[Jobs]:
+    """On Server 2019, which has no bind filter."""
+    yield from world(start_emulator("--build", str(OLD_BUILD)))
+
+
+class TestWithoutBindFilter:
+    def test_files_are_at_a_place_of_its_own_for_everybody(self, old: Jobs) -> None:
+        note = old.shims.directory / "note"
+        note.write_text("a note\n")
+        mounts = [{"source": str(note), "destination": "C:\\mounted\\note"}]
+        shim = old.stay("c1", "cat tool.txt > copy; " + STAY, mounts=mounts, process={"cwd": "C:\\work"})
+        place = old.place / "c1"
+        assert (place / "tool.txt").read_text() == "from the image\n"
+        assert old.exec(shim, "e1", "sh", "-c", f"pwd; cat {place}/mounted/note").splitlines() == [str(place), "a note"]
+        shim.kill(9)
+        shim.wait()
+        shim.delete()
+        assert not place.exists()
+
+    def test_after_a_crash(self, old: Jobs) -> None:
+        shim = old.stay("c1")
+        shim.kill_daemon()
+        shim.delete_command()
+        assert not (old.place / "c1").exists()
+        assert not old.shims.mounts()

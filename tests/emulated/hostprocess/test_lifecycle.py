@@ -1,0 +1,186 @@
+"""Host process containers on the host: whose rights they have, what they do and how they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from runhcs.gc_worker import free_ledger
+from shim.platform.job_types import JobError
+from shim.platform.linux.job import Job
+from shim.ttrpc import status
+from tests.support.emulator import eventually, is_alive
+from tests.support.hostprocess import INHERIT_USER, KILLED, RUNNING, STAY, Jobs, groups, program, read_until
+from tests.support.shims import Shim, refused
+from tests.support.vm_image import Reader
+
+
+class TestUsers:
+    @pytest.mark.parametrize(
+        ("user", "annotations", "uid"),
+        [
+            ("NT AUTHORITY\\SYSTEM", {}, 0),
+            ("NT AUTHORITY\\Local Service", {}, 65534),
+            ("nt authority\\network service", {}, 65534),
+            ("Administrators", {}, 0),
+            ("nobody", {}, 65534),
+            ("whoever", {INHERIT_USER: "true"}, 0),
+        ],
+    )
+    def test_who_runs(self, jobs: Jobs, user: str, annotations: dict[str, str], uid: int) -> None:
+        assert jobs.output("c1", "sh", "-c", "id -u", user=user, annotations=annotations) == f"{uid}\n"
+
+    def test_a_member_of_a_group_of_the_host(self, jobs: Jobs) -> None:
+        assert jobs.output("c1", "sh", "-c", "id -u; id -g", user="tty") == "65534\n5\n"
+
+    @pytest.mark.parametrize("user", ["", "no-such-user", "NT AUTHORITY\\Nobody"])
+    def test_users_that_are_refused(self, jobs: Jobs, user: str) -> None:
+        shim = jobs.shims.start("c1", jobs.spec("sh", user=user))
+        message = refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
+        assert (user.rpartition("\\")[2] or "process.user.username") in message
+        assert not jobs.shims.mounts()
+
+    def test_an_exec_has_the_container_s_user(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1", user="NT AUTHORITY\\Local Service")
+        assert jobs.exec(shim, "e1", "sh", "-c", "id -u") == "65534\n"
+        other = {**jobs.shims.process("sh"), "user": {"username": "NT AUTHORITY\\SYSTEM"}}
+        assert "leave it out" in refused(status.UNKNOWN, shim.exec, "e2", other)
+
+
+class TestLife:
+    def test_exit_code(self, jobs: Jobs) -> None:
+        jobs.output("c1", "cmd", "/c", "exit 70000", code=70000)
+
+    def test_stdin_and_its_end(self, jobs: Jobs) -> None:
+        shim = jobs.shims.start("c1", jobs.spec("cat"))
+        stdin, stdout = jobs.fifo(), jobs.fifo()
+        reader = Reader(stdout)
+        given = os.open(stdin, os.O_RDWR)
+        shim.create(rootfs=jobs.rootfs, stdin=stdin, stdout=stdout)
+        shim.start()
+        os.write(given, b"through\n")
+        shim.close_io()
+        os.close(given)
+        assert shim.wait().exit_status == 0
+        assert reader.text() == "through\n"
+
+    def test_an_exec(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1")
+        assert jobs.exec(shim, "e1", "sh", "-c", f"cat {jobs.place}/tool.txt; exit 5", code=5) == "from the image\n"
+        assert shim.state().status == RUNNING
+
+    def test_a_terminal(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1")
+        stdout = jobs.fifo()
+        file = os.open(stdout, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(file, True)
+        script = "trap 'stty size; exit 3' WINCH; stty size; while :; do sleep 0.1; done"
+        process = {**jobs.shims.process("sh", "-c", script), "user": {}, "consoleSize": {"height": 30, "width": 90}}
+        shim.exec("e1", process, stdout=stdout, terminal=True)
+        shim.start("e1")
+        assert read_until(file, b"\n") == b"30 90\r\n"
+        shim.resize(100, 40, "e1")
+        assert read_until(file, b"\n") == b"40 100\r\n"
+        assert shim.wait("e1").exit_status == 3
+        os.close(file)
+
+    def test_asked_to_end(self, jobs: Jobs) -> None:
+        """The signal reaches the program, although a shell was started to look for it."""
+        shim = jobs.stay("c1", "trap 'exit 7' TERM; " + STAY.replace("sleep 1", "sleep 0.1"))
+        shim.kill(signal.SIGTERM)
+        shim.wait()
+        shim.delete()
+
+    def test_ended_by_force_with_all_that_it_has_started(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1", "sleep 1000 & setsid sleep 1000 & " + STAY)
+        members = [process.pid for process in shim.pids()]
+        assert len(members) >= 3
+        shim.kill(signal.SIGKILL)
+        assert shim.wait().exit_status == KILLED
+        assert not any(map(is_alive, members))
+        shim.delete()
+
+    def test_what_is_left_when_the_first_has_ended_is_asked_and_then_ended(self, jobs: Jobs) -> None:
+        note = jobs.shims.directory / "asked"
+        patient = f"(trap 'echo asked > {note}; exit' TERM; echo up; while :; do sleep 0.1; done) & "
+        shim = jobs.stay("c1", patient + "setsid sleep 1000 & sleep 0.3")
+        shim.wait()
+        shim.delete()
+        assert note.read_text() == "asked\n"
+
+    def test_what_cannot_be_started(self, jobs: Jobs) -> None:
+        shim, _ = jobs.create("c1", "/no/such/program")
+        shim.start()  # the shell that looks for it is there
+        assert shim.wait().exit_status != 0
+        shim.delete()
+        other = jobs.stay("c2")
+        process = {**jobs.shims.process("sh"), "user": {}, "cwd": "C:\\etc\\passwd"}
+        other.exec("e1", process)
+        assert "etc\\\\passwd" in refused(status.UNKNOWN, other.start, "e1")
+
+    def test_a_name_that_is_taken(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("HCS_EMULATOR_DIR", str(tmp_path))
+        first = Job("c1", 20348)
+        with pytest.raises(JobError, match="already"):
+            Job("c1", 20348)
+        Job("c2", 20348).close()
+        first.close()
+        Job("c1", 20348).close()
+
+    def test_it_does_not_pause(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1")
+        assert "pause" in refused(status.UNIMPLEMENTED, shim.pause)
+
+
+def keeper(shim: Shim) -> int:
+    tasks = Path(f"/proc/{shim.pid}/task").iterdir()
+    children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    (found,) = [child for child in children if program(child) == "job"]
+    return found
+
+
+class TestCrash:
+    def test_of_the_shim(self, jobs: Jobs) -> None:
+        """Nothing runs any more, and after `delete` nothing is mounted."""
+        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        members = [process.pid for process in shim.pids()]
+        assert len(members) >= 2
+        shim.kill_daemon()
+        eventually(lambda: not any(map(is_alive, members)), "the end of the container's processes")
+        assert jobs.shims.mounts()
+        shim.delete_command()
+        assert not jobs.shims.mounts()
+        assert not groups(jobs.shims)
+
+    def test_of_the_keeper(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        members = [process.pid for process in shim.pids()]
+        os.kill(keeper(shim), signal.SIGKILL)
+        assert shim.wait().exit_status == KILLED
+        assert not any(map(is_alive, members))
+        shim.delete()
+        assert not jobs.shims.mounts()
+
+    def test_of_both(self, jobs: Jobs) -> None:
+        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        members = [process.pid for process in shim.pids()]
+        os.kill(shim.pid, signal.SIGSTOP)  # or it would clean up after its keeper
+        os.kill(keeper(shim), signal.SIGKILL)
+        shim.kill_daemon()
+        shim.delete_command()
+        assert not any(map(is_alive, members))
+        assert not jobs.shims.mounts()
+
+    def test_of_all_that_could_free_it(self, jobs: Jobs) -> None:
+        """`runhcs gc` frees what is the host's although the emulator is gone, and the layers with it."""
+        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        members = [process.pid for process in shim.pids()]
+        os.kill(shim.pid, signal.SIGSTOP)
+        os.kill(keeper(shim), signal.SIGKILL)
+        shim.kill_daemon()
+        assert free_ledger(shim.bundle, 20.0, hcs_is_gone=True) == []
+        assert not any(map(is_alive, members))
+        assert not jobs.shims.mounts()

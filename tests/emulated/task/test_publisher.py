@@ -1,0 +1,93 @@
+"""Events over real sockets: to a containerd-like endpoint that goes away and comes back, and by the publish command."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shim.api.events import TaskExit, TaskStart
+from shim.api.wellknown import Any
+from shim.logs import Log, NullChannel
+from shim.task.events.publisher import Publisher, Queued, RefusedError
+from shim.task.events.transports import CommandSender, ForwardSender
+from shim.ttrpc.server import Call, Method, Server
+from shim.ttrpc.status import INVALID_ARGUMENT, StatusError
+from tests.support.emulator import eventually
+from tests.support.shims import NAMESPACE, Events
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[Events]:
+    # pytest's directories may be too long for a socket.
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="evt-", dir="/tmp") as directory:
+        events = Events(Path(directory) / "t.sock")
+        yield events
+        events.stop()
+
+
+def publisher(endpoint: Events) -> Publisher:
+    return Publisher(lambda: ForwardSender(f"unix://{endpoint.path}", NAMESPACE), Log(NullChannel()))
+
+
+def test_order_across_a_restart_of_containerd(endpoint: Events) -> None:
+    made = publisher(endpoint)
+    for number in range(5):
+        made.publish("/tasks/start", TaskStart(container_id="c", pid=number))
+    eventually(lambda: len(endpoint.received) == 5, "the first events")
+    endpoint.stop()
+    for number in range(5, 15):
+        made.publish("/tasks/start", TaskStart(container_id="c", pid=number))
+    endpoint.start()
+    made.publish("/tasks/exit", TaskExit(container_id="c", pid=15))
+    eventually(lambda: len(endpoint.received) == 16, "the other events")
+    assert [event.pid for _, event in endpoint.received] == list(range(16))
+    made.close()
+
+
+def test_a_containerd_that_does_not_want_an_event_is_not_asked_again(endpoint: Events) -> None:
+    def refuse(call: Call) -> bytes:
+        raise StatusError(INVALID_ARGUMENT, "namespace is required")
+
+    endpoint.stop()
+    import socket
+    import threading
+
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(endpoint.path))
+    listener.listen()
+    server = Server({"containerd.services.events.ttrpc.v1.Events": {"Forward": Method.inline(refuse)}})
+    threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
+    sender = ForwardSender(str(endpoint.path), NAMESPACE)
+    with pytest.raises(RefusedError, match="namespace is required"):
+        sender.send(Queued("/tasks/start", TaskStart.FULL_NAME, b""))
+    sender.close()
+    server.shutdown(5)
+
+
+def test_without_a_ttrpc_endpoint_the_publish_command_is_used(tmp_path: Path) -> None:
+    binary = tmp_path / "containerd"
+    binary.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/arguments\ncat > {tmp_path}/stdin\n')
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    made = Publisher(lambda: CommandSender(str(binary), "/run/c.sock", "n"), Log(NullChannel()))
+    event = TaskExit(container_id="c", exit_status=3)
+    made.publish("/tasks/exit", event)
+    made.close(20)
+    arguments = (tmp_path / "arguments").read_text().split()
+    assert arguments == ["--address", "/run/c.sock", "publish", "--namespace", "n", "--topic", "/tasks/exit"]
+    packed = Any.decode((tmp_path / "stdin").read_bytes())
+    assert (packed.type_url, TaskExit.decode(packed.value)) == ("containerd.events.TaskExit", event)
+
+
+def test_no_descriptor_is_left_by_failed_connections(endpoint: Events) -> None:
+    endpoint.stop()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        with pytest.raises(OSError):
+            ForwardSender(str(endpoint.path), NAMESPACE)
+    assert len(os.listdir("/proc/self/fd")) == before

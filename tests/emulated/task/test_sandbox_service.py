@@ -1,0 +1,174 @@
+"""The Sandbox service, spoken to directly: the order of its calls, bad ones, and what is left when the shim dies."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from shim.api import sandbox as api
+from shim.api.wire import Message
+from shim.task.sandbox_service import NOT_READY, READY, SANDBOX
+from shim.ttrpc import status
+from tests.support.emulator import Emulator, eventually
+from tests.support.shims import NAMESPACE, Shim, Shims, refused
+from tests.support.task_client import TASK_V3
+
+FOREVER = ("/bin/sleep", "1000")
+
+
+class Sandbox(Shim):
+    """A shim that was started by the shim sandboxer, and the calls it makes."""
+
+    @classmethod
+    def begin(cls, shims: Shims, id: str = "pod") -> Sandbox:
+        bundle = shims.directory / "io.containerd.sandbox.controller.v1.shim" / NAMESPACE / id
+        bundle.mkdir(parents=True)
+        result = shims.command(id, "start", bundle)
+        assert result.returncode == 0 and not result.stderr, result.stderr
+        answer = json.loads(result.stdout)
+        assert answer["version"] == 3 and answer["protocol"] == "ttrpc"
+        sandbox = cls(shims, id, bundle, answer["address"], TASK_V3)
+        shims.shims.append(sandbox)
+        return sandbox
+
+    def ask(self, method: str, request: Message, timeout: float = 30.0) -> bytes:
+        return self.client.call(SANDBOX, method, request.encode(), timeout=timeout)
+
+    def create_sandbox(self, **fields: Any) -> None:
+        self.ask("CreateSandbox", api.CreateSandboxRequest(sandbox_id=self.id, bundle_path=self.bundle, **fields))
+
+    def start_sandbox(self) -> None:
+        self.ask("StartSandbox", api.StartSandboxRequest(sandbox_id=self.id))
+
+    def stop_sandbox(self) -> None:
+        self.ask("StopSandbox", api.StopSandboxRequest(sandbox_id=self.id, timeout_secs=20))
+
+    def shutdown_sandbox(self) -> None:
+        self.ask("ShutdownSandbox", api.ShutdownSandboxRequest(sandbox_id=self.id))
+
+    def wait_sandbox(self, timeout: float = 30.0) -> api.WaitSandboxResponse:
+        answer = self.ask("WaitSandbox", api.WaitSandboxRequest(sandbox_id=self.id), timeout)
+        return api.WaitSandboxResponse.decode(answer)
+
+    def sandbox_state(self) -> str:
+        answer = self.ask("SandboxStatus", api.SandboxStatusRequest(sandbox_id=self.id))
+        return api.SandboxStatusResponse.decode(answer).state
+
+    def join(self, id: str, *args: str) -> None:
+        """Create a workload, in a bundle of its own, as containerd does without `start`."""
+        bundle = self.owner.bundle(id, self.owner.spec(*(args or FOREVER)))
+        self.create(id=id, bundle=str(bundle), rootfs=self.owner.rootfs())
+
+
+@pytest.fixture
+def shims() -> Iterator[Shims]:
+    emulator = Emulator()
+    shims = Shims(emulator.env)
+    shims.emulator = emulator  # type: ignore[attr-defined]
+    yield shims
+    try:
+        shims.close()
+        systems = emulator.control("status")["systems"]
+    finally:
+        emulator.stop()
+    assert not systems
+
+
+@pytest.fixture
+def sandbox(shims: Shims) -> Sandbox:
+    return Sandbox.begin(shims)
+
+
+def test_calls_in_the_wrong_order(sandbox: Sandbox) -> None:
+    for early in (sandbox.start_sandbox, sandbox.stop_sandbox, sandbox.wait_sandbox, sandbox.sandbox_state):
+        refused(status.NOT_FOUND, early)
+    refused(status.FAILED_PRECONDITION, sandbox.join, "early")
+    sandbox.create_sandbox()
+    refused(status.ALREADY_EXISTS, sandbox.create_sandbox)
+    assert sandbox.sandbox_state() == NOT_READY
+    refused(status.FAILED_PRECONDITION, sandbox.join, "soon")
+    sandbox.start_sandbox()
+    assert sandbox.sandbox_state() == READY
+    refused(status.FAILED_PRECONDITION, sandbox.start_sandbox)
+    sandbox.stop_sandbox()
+    sandbox.stop_sandbox()
+    assert sandbox.sandbox_state() == NOT_READY
+    assert sandbox.wait_sandbox().exit_status == 0
+    sandbox.shutdown_sandbox()
+    sandbox.wait_gone()
+
+
+def test_shutdown_before_anything_was_made(sandbox: Sandbox) -> None:
+    """What containerd does when Create failed."""
+    sandbox.shutdown_sandbox()
+    sandbox.wait_gone()
+
+
+def test_a_sandbox_of_another_name(sandbox: Sandbox) -> None:
+    for method, request in (
+        ("CreateSandbox", api.CreateSandboxRequest(sandbox_id="other")),
+        ("PingSandbox", api.PingRequest(sandbox_id="other")),
+        ("ShutdownSandbox", api.ShutdownSandboxRequest(sandbox_id="other")),
+    ):
+        refused(status.NOT_FOUND, sandbox.ask, method, request)
+    assert sandbox.alive
+
+
+def test_an_ordinary_shim_does_not_have_it(shims: Shims) -> None:
+    shim = shims.start("plain", shims.spec(*FOREVER))
+    refused(status.UNIMPLEMENTED, shim.client.call, SANDBOX, "PingSandbox", b"", timeout=30)
+
+
+def test_wait_is_told_to_all_and_dropped_without_harm(sandbox: Sandbox) -> None:
+    sandbox.create_sandbox()
+    sandbox.start_sandbox()
+    refused(status.DEADLINE_EXCEEDED, sandbox.wait_sandbox, timeout=0.1)
+    answers: list[api.WaitSandboxResponse] = []
+    threads = [threading.Thread(target=lambda: answers.append(sandbox.wait_sandbox())) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    sandbox.stop_sandbox()
+    for thread in threads:
+        thread.join(60)
+    assert len(answers) == 5 and all(answer == answers[0] for answer in answers)
+
+
+def test_shutdown_of_tasks_never_ends_it(sandbox: Sandbox) -> None:
+    sandbox.create_sandbox()
+    sandbox.start_sandbox()
+    sandbox.join("c1", "/bin/true")
+    sandbox.start(id="c1")
+    sandbox.wait(id="c1")
+    sandbox.delete(id="c1")
+    for name in ("c1", sandbox.id, "other"):
+        sandbox.shutdown(id=name, now=True)
+    assert sandbox.sandbox_state() == READY and sandbox.alive
+
+
+def test_a_workload_that_cannot_be_made_is_not_noted(sandbox: Sandbox) -> None:
+    sandbox.create_sandbox()
+    sandbox.start_sandbox()
+    bundle = sandbox.owner.bundle("bad", {**sandbox.owner.spec(*FOREVER), "windows": 5})
+    refused(status.UNKNOWN, sandbox.create, id="bad", bundle=str(bundle))
+    assert list((sandbox.path / "joined").iterdir()) == []
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["created", "started"])
+def test_delete_after_kill_9_frees_the_workloads_too(sandbox: Sandbox, started: bool) -> None:
+    """containerd runs it for the sandbox alone."""
+    sandbox.create_sandbox()
+    sandbox.start_sandbox()
+    for name in ("c1", "c2"):
+        sandbox.join(name)
+        if started:
+            sandbox.start(id=name)
+    emulator: Emulator = sandbox.owner.emulator  # type: ignore[attr-defined]
+    assert len(emulator.control("status")["systems"]) == 2
+    sandbox.kill_daemon()
+    sandbox.delete_command()
+    assert not emulator.control("status")["systems"]
+    eventually(lambda: not sandbox.owner.mounts(), f"no mounts left: {sandbox.owner.mounts()}")

@@ -1,0 +1,140 @@
+"""What a spec keeps secret (values of variables, credential specs, registry values) reaches no log at any level: not
+when all goes well, not when HCS fails, and not when the spec itself is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shim.api.packing import pack
+from shim.api.runhcs_options import Options
+from shim.oci.annotations.container import EXTRA_REGISTRY
+from shim.ttrpc.status import StatusError
+from tests.support.emulator import Emulator, eventually
+from tests.support.shims import Shim, Shims
+
+SECRET = "Xyzzy-4711-"
+
+
+class LogReader:
+    """containerd's end of the log FIFO."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path, 0o600)
+        self.data = b""
+        self._descriptor = os.open(path, os.O_RDWR)  # never ends
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while data := os.read(self._descriptor, 1 << 16):
+            self.data += data
+            if b"the reader is to end" in data:
+                os.close(self._descriptor)
+                return
+
+    def end(self) -> str:
+        os.write(self._descriptor, b"the reader is to end\n")
+        eventually(lambda: b"the reader is to end" in self.data, "the end of the log")
+        return self.data.decode()
+
+
+def spec(shims: Shims, registry: str = "") -> dict[str, Any]:
+    value = {"Key": {"Hive": "Software", "Name": "Vendor"}, "Name": "Token", "Type": "String",
+             "StringValue": f"{SECRET}registry"}  # fmt: skip
+    made = shims.spec("cmd", "/c", "ping -n 600 127.0.0.1 >nul")
+    made["process"]["env"] = [f"PASSWORD={SECRET}variable"]
+    made["windows"]["credentialSpec"] = json.dumps({"CmsPlugins": ["ActiveDirectory"], "Secret": f"{SECRET}credential"})
+    made["annotations"] = {EXTRA_REGISTRY: registry or json.dumps([value])}
+    return made
+
+
+def start(shims: Shims, made: dict[str, Any]) -> tuple[Shim, LogReader]:
+    bundle = shims.bundle("c1", made)
+    log = LogReader(bundle / "log")
+    options = pack(Options(log_level="trace", debug=True))
+    done = shims.command("c1", "start", bundle, stdin=options.encode())
+    assert done.returncode == 0, done.stderr
+    shim = Shim(shims, "c1", bundle, done.stdout.decode())
+    shims.shims.append(shim)
+    return shim, log
+
+
+def expect_none(shims: Shims, shim: Shim, log: LogReader, *texts: str) -> None:
+    written = log.end()
+    assert "starting containerd-shim-runhcs-v1" in written
+    assert SECRET not in written
+    assert SECRET not in shim.panic_log()
+    done = shims.command("c1", "delete", shim.path, bundle=shim.path)
+    assert SECRET.encode() not in done.stdout + done.stderr
+    for text in texts:
+        assert SECRET not in text
+
+
+def test_all_goes_well(shims: Shims) -> None:
+    shim, log = start(shims, spec(shims))
+    shim.create(rootfs=shims.rootfs())
+    shim.start()
+    process = {**shims.process("cmd", "/c", "exit 0"), "env": [f"OTHER={SECRET}exec"]}
+    shim.exec("e1", process)
+    shim.start("e1")
+    assert shim.wait("e1").exit_status == 0
+    shim.kill(9)
+    shim.wait()
+    shim.delete()
+    shim.shutdown()
+    shim.wait_gone()
+    expect_none(shims, shim, log)
+
+
+@pytest.mark.parametrize("call", ["HcsCreateComputeSystem", "HcsStartComputeSystem", "HcsCreateProcess"])
+def test_hcs_fails(emulator: Emulator, shims: Shims, call: str) -> None:
+    emulator.fault(call, error=0x80370109)
+    shim, log = start(shims, spec(shims))
+    with pytest.raises(StatusError) as caught:
+        shim.create(rootfs=shims.rootfs())
+        shim.start()
+    shim.kill_daemon()
+    expect_none(shims, shim, log, caught.value.message)
+
+
+@pytest.mark.parametrize(
+    "registry",
+    [
+        f"not JSON at all: {SECRET}",
+        json.dumps([{"Name": "Token", "StringValue": f"{SECRET}no key"}]),
+        json.dumps([{"Key": {"Hive": "Sam", "Name": "X"}, "Name": "Token", "Type": "String", "StringValue": SECRET}]),
+        json.dumps(
+            [{"Key": {"Hive": "Software", "Name": "X"}, "Name": "T", "Type": "Nonsense", "StringValue": SECRET}]
+        ),
+    ],
+    ids=["text", "no key", "another hive", "no type"],
+)
+def test_the_annotation_is_wrong(shims: Shims, registry: str) -> None:
+    """It is passed over, or refused; its value is in neither sentence."""
+    shim, log = start(shims, spec(shims, registry))
+    message = ""
+    try:
+        shim.create(rootfs=shims.rootfs())
+    except StatusError as error:
+        message = error.message
+    shim.kill_daemon()
+    expect_none(shims, shim, log, message)
+
+
+@pytest.mark.parametrize("variable", [f"{SECRET} without an equals sign", f"={SECRET}", f"A\0B={SECRET}"])
+def test_a_variable_is_wrong(shims: Shims, variable: str) -> None:
+    made = spec(shims)
+    made["process"]["env"] = [variable]
+    shim, log = start(shims, made)
+    message = ""
+    try:
+        shim.create(rootfs=shims.rootfs())
+    except StatusError as error:
+        message = error.message
+    shim.kill_daemon()
+    expect_none(shims, shim, log, message)

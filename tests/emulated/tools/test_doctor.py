@@ -1,0 +1,120 @@
+"""`runhcs doctor` on this machine, and on ones that lack something."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from runhcs.doctor import checks, windows
+from runhcs.install import NAME, ROOT, library, write_launcher
+from tests.support.emulator import Emulator
+
+
+def doctor(emulator: Emulator, *arguments: str, **environment: str) -> tuple[int, dict[str, Any]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "runhcs", "doctor", "--json", *arguments],
+        env=emulator.env | environment, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert not done.stderr, done.stderr
+    report = json.loads(done.stdout)
+    assert report["able"] == (done.returncode == 0)
+    for check in report["checks"]:
+        assert set(check) == {"name", "outcome", "finding", "next_step"}
+        assert check["outcome"] in ("ok", "note", "warn", "fail")
+        assert check["next_step"] or check["outcome"] == "ok", check
+    return done.returncode, {check["name"]: check for check in report["checks"]}
+
+
+def test_this_machine(emulator: Emulator) -> None:
+    """Whether it has a containerd with the shim in its PATH is not for this test to say; the rest is."""
+    _, found = doctor(emulator, RUNHCS_SOCKET_DIR=str(emulator.directory / "s"))
+    for name in ("python", "rights", "namespaces", "overlay", "library", "emulator", "sockets"):
+        assert found[name]["outcome"] in ("ok", "note"), found[name]
+    assert str(emulator.directory) in found["emulator"]["finding"] and "20348" in found["emulator"]["finding"]
+    assert {"cgroups", "containerd", "shim", "config", "wine"} <= set(found)
+
+
+def test_for_people(emulator: Emulator) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runhcs", "doctor"], env=emulator.env, capture_output=True, text=True, timeout=100,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.split()[:3] == ["OUTCOME", "CHECK", "FINDING"] and "This machine can" in done.stdout
+
+
+def test_a_machine_that_lacks_things(emulator: Emulator, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    emulator.fault("HcsCreateProcess", error=0x80370109)
+    config = tmp_path / "config.toml"
+    config.write_text("version = [")
+    code, found = doctor(
+        emulator, "--config", str(config), RUNHCS_SOCKET_DIR=str(tmp_path), HCS_LIBRARY_PATH=str(tmp_path)
+    )
+    assert code == 1
+    assert found["sockets"]["outcome"] == "fail"  # too long, or open to others
+    assert found["library"]["outcome"] == "fail" and "make native" in found["library"]["next_step"]
+    assert found["emulator"]["outcome"] == "warn" and "fault clear" in found["emulator"]["next_step"]
+    assert found["config"]["outcome"] == "warn"
+
+
+def test_the_launcher(tmp_path: Path) -> None:
+    def place(name: str) -> Path:
+        directory = tmp_path / name / "bin"
+        directory.mkdir(parents=True)
+        return directory
+
+    empty = place("empty")
+    assert checks.shim_in(str(empty), "nobody").outcome == "fail"
+    bindir = place("fresh")
+    launcher = write_launcher(bindir)
+    fresh = checks.shim_in(str(bindir), "somebody")
+    assert fresh.outcome == "ok" and str(launcher) in fresh.finding
+    os.utime(library(bindir) / f"{NAME}.pyc", (1, 1))
+    behind = checks.shim_in(str(bindir), "somebody")
+    assert behind.outcome == "note" and "sources" in behind.finding
+
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "shim", checkout / "shim", ignore=shutil.ignore_patterns("__pycache__"))
+    bindir = place("elsewhere")
+    write_launcher(bindir, root=checkout)
+    other = checks.shim_in(str(bindir), "somebody")
+    assert other.outcome == "note" and str(checkout) in other.finding
+
+    for name, text, outcome in (("broken", "exit 1", "fail"), ("older", "echo '  Version: 0.0.1'", "warn")):
+        bindir = place(name)
+        (bindir / NAME).write_text(f"#!/bin/sh\n{text}\n")
+        (bindir / NAME).chmod(0o755)
+        found = checks.shim_in(str(bindir), "somebody")
+        assert found.outcome == outcome and "runhcs install" in found.next_step
+
+
+def test_the_configuration_of_containerd(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    assert checks.containerd_config(str(path)).outcome == "note"
+    for plugin in ("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"):
+        path.write_text(f'[plugins."{plugin}".containerd.runtimes.win]\nruntime_type = "{checks.RUNTIME}"\n')
+        found = checks.containerd_config(str(path))
+        assert found.outcome == "ok" and "win" in found.finding
+    path.write_text("version = 2\n")
+    assert checks.containerd_config(str(path)).outcome == "note"
+
+
+def test_the_version_of_containerd(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    program = tmp_path / "containerd-of-test"
+    assert checks.containerd_version("containerd-of-test").outcome == "warn"
+    for version, outcome in (("1.5.9", "fail"), ("v1.6.20", "ok"), ("2.3.4", "ok")):
+        program.write_text(f"#!/bin/sh\necho 'containerd example.org/containerd {version} 0123abc'\n")
+        program.chmod(0o755)
+        assert checks.containerd_version("containerd-of-test").outcome == outcome
+
+
+def test_the_schema_versions_of_hcs(hcs: Emulator) -> None:
+    """The check for Windows nodes that can be run anywhere: HCS is asked in the same way."""
+    found = windows._schema()
+    assert found.outcome == "ok" and "2." in found.finding

@@ -1,0 +1,196 @@
+"""`runhcs gc`: what a shim that was killed leaves behind is found and freed; what a living one has is not touched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shim.container.ledger import look
+from shim.hcs_bindings import network
+from shim.hcs_bindings.system import ComputeSystem
+from tests.support.bindings import container
+from tests.support.emulator import Emulator, eventually
+from tests.support.runhcs_tools import ToolShims
+from tests.support.shims import Shim
+from tests.support.vm_image import SLEEP, VmShims
+
+OWNER = "containerd-shim-runhcs-v1.exe"
+
+
+def run(tools: ToolShims, id: str = "c1", **members: Any) -> Shim:
+    shim = tools.start(id, {**tools.spec(*SLEEP), **members})
+    shim.run(rootfs=tools.rootfs())
+    return shim
+
+
+def systems(emulator: Emulator) -> list[str]:
+    return [system["Id"] for system in emulator.control("status")["systems"]]
+
+
+def outcomes(report: dict[str, Any]) -> dict[str, str]:
+    return {f"{left['kind']} {left['id']}": left["outcome"] for left in report["found"]}
+
+
+def test_nothing_is_left(tools: ToolShims) -> None:
+    run(tools)
+    assert "nothing is left behind" in tools.runhcs("gc")
+    assert "nothing is left behind" in tools.runhcs("gc", "--yes")
+
+
+def test_a_dead_shim_s_things_are_found_and_freed_and_a_living_one_s_are_not(
+    tools: ToolShims, emulator: Emulator
+) -> None:
+    dead, alive = run(tools, "dead"), run(tools, "alive")
+    before = alive.state()
+    dead.kill_daemon()
+    name = os.path.basename(dead.address)[:12]
+    expected = {"ledger dead", f"socket {name}"}
+    report = tools.json("gc")
+    assert report["dry_run"] and set(outcomes(report)) == expected
+    entries = next(left for left in report["found"] if left["kind"] == "ledger")["entries"]
+    assert [entry["kind"] for entry in entries] == ["system", "mount"]
+    # Nothing has been changed by looking. (A system on the host ends with its shim's handle; its mount does not.)
+    assert len(tools.mounts()) == 2 and look(str(dead.path))[0]
+    assert "runhcs gc --yes" in tools.runhcs("gc")
+
+    report = tools.json("gc", "--yes")
+    assert not report["dry_run"] and set(outcomes(report).values()) == {"freed"}
+    assert set(outcomes(report)) == expected
+    assert systems(emulator) == ["alive"] and tools.mounts() == [f"{alive.path}/rootfs"]
+    assert not Path(dead.address.removeprefix("unix://")).exists() and not (dead.path / "ledger.jsonl").exists()
+    assert dead.path.exists()  # containerd's
+    assert alive.state() == before and alive.alive
+    assert "nothing is left behind" in tools.runhcs("gc", "--yes")
+
+
+def test_a_pod_in_a_vm(tools: ToolShims, emulator: Emulator) -> None:
+    vms = VmShims(emulator, tools)
+    pod = vms.pod()
+    vms.run_in(pod, "c1", *SLEEP)
+    assert len(vms.workers()) == 1
+    pod.kill_daemon()
+    report = tools.json("gc", "--yes")
+    assert outcomes(report)["ledger pod"] == "freed" and set(outcomes(report).values()) == {"freed"}
+    eventually(lambda: not vms.workers(), "the end of the VM's worker")
+    assert not vms.left()
+
+
+def test_a_namespace_and_a_layer(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:
+    vms = VmShims(emulator, tools)  # for its layers
+    spec = tools.spec(*SLEEP)
+    spec["windows"] = {"layerFolders": None, "network": {}}
+    shim = tools.start("c1", spec)
+    shim.create(rootfs=vms.rootfs("c1"))
+    shim.start()
+    assert len(network.namespaces()) == 1
+    shim.kill_daemon()
+    report = tools.json("gc")
+    kinds = {entry["kind"] for left in report["found"] for entry in left["entries"]}
+    assert kinds == {"system", "namespace", "layer"}
+    assert set(outcomes(tools.json("gc", "--yes")).values()) == {"freed"}
+    assert network.namespaces() == [] and emulator.mounts() == [] and systems(emulator) == []
+
+
+def test_a_system_that_no_shim_has(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:
+    """Its bundle is gone, and its ledger with it. Systems of others, and those that somebody has open, stay."""
+    shim = run(tools)
+    held = ComputeSystem.create("held", {**container(), "Owner": OWNER})
+    try:
+        for name, owner in (("orphan", OWNER), ("others", "somebody else")):
+            stays = {"Owner": owner, "ShouldTerminateOnLastHandleClosed": False}
+            ComputeSystem.create(name, {**container(), **stays}).close()
+        assert outcomes(tools.json("gc")) == {"system orphan": "found"}
+        assert outcomes(tools.json("gc", "--yes")) == {"system orphan": "freed"}
+        assert sorted(systems(emulator)) == ["c1", "held", "others"] and shim.alive
+        assert tools.json("gc", "-n", "tests")["found"] == []
+    finally:
+        held.terminate()
+        held.close()
+    with ComputeSystem.open("others") as others:
+        others.terminate()
+
+
+def test_things_are_freed_where_they_were_made(
+    tools: ToolShims, emulator: Emulator, start_emulator: Callable[..., Emulator]
+) -> None:
+    """Run for another instance of HCS, gc frees a ledger's things in their own."""
+    shim = run(tools)
+    shim.kill_daemon()
+    assert look(str(shim.path))[1] == str(emulator.directory)
+    other = start_emulator()
+    tools.env = {**tools.env, "HCS_EMULATOR_DIR": str(other.directory)}
+    report = tools.json("gc", "--yes")
+    assert outcomes(report)["ledger c1"] == "freed"
+    assert systems(emulator) == [] and tools.mounts() == []
+    assert other.journal("HcsOpenComputeSystem") == []
+
+
+def test_an_emulator_that_has_ended_is_not_started_for_it(
+    tools: ToolShims, start_emulator: Callable[..., Emulator]
+) -> None:
+    other = start_emulator()
+    before, tools.env = tools.env, {**tools.env, "HCS_EMULATOR_DIR": str(other.directory)}
+    shim = run(tools)
+    shim.kill_daemon()
+    other.control("stop")
+    other.process.wait(30)
+    assert len(tools.mounts()) == 1
+    report = tools.json("gc", "--yes")
+    assert outcomes(report)["ledger c1"] == "freed" and tools.mounts() == []
+    assert not (other.directory / "hcs.sock").exists()
+    tools.env = before
+
+
+def test_a_shim_that_does_not_answer_is_alive(tools: ToolShims, emulator: Emulator) -> None:
+    shim = run(tools)
+    os.kill(shim.pid, signal.SIGSTOP)
+    try:
+        assert tools.json("gc", "--yes")["found"] == []
+    finally:
+        os.kill(shim.pid, signal.SIGCONT)
+    assert systems(emulator) == ["c1"] and shim.alive
+
+
+def test_a_pid_that_is_used_again_is_not_taken_for_the_shim(tools: ToolShims) -> None:
+    shim = run(tools)
+    shim.kill_daemon()
+    (shim.path / "shim.pid").write_text(str(os.getpid()))
+    os.utime(shim.path / "shim.pid", (1, 1))  # written long before this process began
+    assert outcomes(tools.json("gc"))["ledger c1"] == "found"
+    os.utime(shim.path / "shim.pid")  # this process could be the shim: better not
+    assert "ledger c1" not in outcomes(tools.json("gc"))
+
+
+def test_bundles_and_sockets_of_other_runtimes_stay(tools: ToolShims) -> None:
+    bundle = tools.directory / "io.containerd.runtime.v2.task" / "tests" / "runc"
+    bundle.mkdir(parents=True)
+    path = tools.directory / "s2"
+    path.mkdir()
+    name = path / ("a" * 64)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(name))
+    (bundle / "address").write_text(f"unix://{name}")
+    (bundle / "shim.pid").write_text("1")
+    state = ["--state", str(tools.directory)]
+    assert tools.json("gc", *state)["found"] == []
+    # In a directory that is said to be for these shims, it is a leftover.
+    found = tools.json("gc", *state, "--socket-dir", str(path), "--yes")["found"]
+    assert [left["kind"] for left in found] == ["socket"] and not name.exists()
+
+
+def test_what_cannot_be_freed_is_told_and_stays_listed(tools: ToolShims) -> None:
+    shim = run(tools)
+    shim.kill_daemon()
+    ledger = shim.path / "ledger.jsonl"
+    with ledger.open("a") as file:
+        file.write('{"n":"9","enter":"comet","id":"x"}\n')  # of a later version, which knows of more
+    done = tools.run_tool("gc", "--yes")
+    assert done.returncode == 1 and "free a comet" in done.stderr and "failed" in done.stdout
+    assert [entry.kind for entry in look(str(shim.path))[0]] == ["comet"] and tools.mounts() == []
+    with ledger.open("a") as file:
+        file.write('{"n":"9","strike":"comet"}\n')
+    assert tools.json("gc", "--yes")["found"] == []

@@ -1,0 +1,142 @@
+"""`runhcs ps`, `inspect` and `stacks` on real shims."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.emulator import Emulator
+from tests.support.runhcs_tools import ToolShims
+from tests.support.shims import Shim
+from tests.support.vm_image import SLEEP, VmShims
+
+
+def run(tools: ToolShims, id: str = "c1") -> Shim:
+    shim = tools.start(id, tools.spec(*SLEEP))
+    shim.run(rootfs=tools.rootfs())
+    return shim
+
+
+def test_ps_of_nothing(tools: ToolShims) -> None:
+    assert "no shims" in tools.runhcs("ps")
+    assert tools.json("ps") == []
+
+
+def test_ps_lists_shims_and_their_states(tools: ToolShims) -> None:
+    shim = run(tools)
+    tools.start("c2", tools.spec(*SLEEP))
+    found = tools.json("ps")
+    assert [(one["namespace"], one["id"], one["state"]) for one in found] == [
+        ("tests", "c1", "running"),
+        ("tests", "c2", "none"),
+    ]
+    assert found[0]["pid"] == shim.pid and found[0]["address"] == shim.address and found[0]["bundle"] == shim.bundle
+    assert found[0]["kind"] == "container" and found[0]["vm"] is None and found[0]["started"]
+    head, first, *_ = tools.runhcs("ps").splitlines()
+    assert head.split()[:5] == ["NAMESPACE", "ID", "PID", "KIND", "STATE"]
+    assert first.split()[:5] == ["tests", "c1", str(shim.pid), "container", "running"]
+    assert tools.json("ps", "-n", "other") == []
+
+
+def test_ps_without_bundles_and_without_sockets(tools: ToolShims) -> None:
+    """Either is enough to find a shim."""
+    run(tools)
+    nowhere = str(tools.directory / "nowhere")
+    sockets = tools.json("ps", "--socket-dir", str(tools.directory / "s"), "--state", nowhere)
+    bundles = tools.json("ps", "--socket-dir", nowhere, "--state", str(tools.directory))
+    assert [one["id"] for one in sockets] == [one["id"] for one in bundles] == ["c1"]
+
+
+def test_ps_of_a_pod_in_a_vm(tools: ToolShims, emulator: Emulator) -> None:
+    vms = VmShims(emulator, tools)
+    pod = vms.pod()
+    vms.run_in(pod, "c1", *SLEEP)
+    one = tools.json("ps")[0]
+    assert one["id"] == "pod" and one["kind"] == "pod" and one["vm"] == "pod@vm" and one["state"] == "running"
+    assert {task["id"]: task["state"] for task in one["tasks"]} == {"pod": "running", "c1": "running"}
+    assert "c1 running" in tools.runhcs("ps")
+
+
+def test_ps_shows_the_dead(tools: ToolShims) -> None:
+    run(tools).kill_daemon()
+    one = tools.json("ps")[0]
+    assert one["state"] == "dead" and one["id"] == "c1"
+    assert "runhcs gc" in tools.runhcs("ps")
+
+
+def test_inspect(tools: ToolShims, emulator: Emulator) -> None:
+    shim = run(tools)
+    shim.exec("e1", tools.process(*SLEEP))
+    found = tools.json("inspect", "c1")
+    assert found["state"] == "running" and found["pid"] == shim.pid and found["address"] == shim.address
+    assert found["hcs"] == str(emulator.directory) and found["logs"]["panic_log"] == f"{shim.bundle}/panic.log"
+    task = found["tasks"][0]
+    assert task["properties"]["State"] == "Running" and task["execs"][0]["state"] == "created"
+    assert [entry["kind"] for entry in task["ledger"]] == ["system", "mount"]
+    assert task["hcs"] == str(emulator.directory)
+    text = tools.runhcs("inspect", "c")  # the beginning of an id is enough
+    assert "state: running" in text and "kind: system" in text
+
+
+def test_inspect_of_a_workload_and_of_the_dead(tools: ToolShims, emulator: Emulator) -> None:
+    vms = VmShims(emulator, tools)
+    pod = vms.pod()
+    vms.run_in(pod, "c1", *SLEEP)
+    found = tools.json("inspect", "c1")
+    assert found["id"] == "pod" and found["vm"]["properties"]["State"] == "Running"
+    assert {task["id"] for task in found["tasks"]} == {"pod", "c1"}
+    pod.kill_daemon()
+    found = tools.json("inspect", "pod")
+    assert found["state"] == "dead"
+    held = {entry["kind"] for task in found["tasks"] for entry in task["ledger"]}
+    assert "vm" in held
+
+
+def test_inspect_of_what_is_not_there(tools: ToolShims) -> None:
+    run(tools, "c1")
+    run(tools, "c2")
+    assert "runhcs ps" in tools.fails("inspect", "nobody")
+    assert "several" in tools.fails("inspect", "c")
+
+
+def test_stacks(tools: ToolShims) -> None:
+    shim = run(tools)
+    (one,) = tools.json("stacks")
+    assert one["pid"] == shim.pid and "in serve" in one["stacks"] and one["problem"] is None
+    assert "shim/commands/serve.py" in tools.runhcs("stacks", "c1")
+    assert "runhcs ps" in tools.fails("stacks", "nobody")
+
+
+def test_stacks_of_a_shim_that_does_not_answer(tools: ToolShims, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal makes it write them, and needs no answer. Here nobody is ever asked."""
+    from runhcs import stacks
+    from runhcs.shims import Shim as Found
+
+    shim = run(tools)
+    text = stacks.from_panic_log(Found(shim.address, "tests", "c1", shim.pid, shim.bundle))
+    assert "serve.py" in text and "Ending.wait" in text
+    Path(shim.bundle, "panic.log").write_text("")
+
+
+def test_a_shim_that_is_stopped_is_told_as_such(tools: ToolShims) -> None:
+    shim = run(tools)
+    os.kill(shim.pid, signal.SIGSTOP)
+    try:
+        (one,) = tools.json("ps")
+    finally:
+        os.kill(shim.pid, signal.SIGCONT)
+    assert one["state"] == "no answer" and one["id"] == "c1" and "5 s" in one["problem"]
+
+
+@pytest.mark.parametrize("command", ["ps", "inspect", "stacks", "gc", "doctor"])
+def test_help_teaches(tools: ToolShims, command: str) -> None:
+    text = tools.runhcs(command, "--help")
+    assert f"runhcs {command}" in text and "--json" in text and len(text.splitlines()) > 12
+
+
+def test_json_is_json_on_failure_too(tools: ToolShims) -> None:
+    assert json.loads(tools.runhcs("gc", *tools.places, "--json")) == {"dry_run": True, "found": [], "unsure": []}

@@ -1,0 +1,203 @@
+"""A pod in a VM, hit at every step: the shim killed at each of its HCS calls, the VM killed at each of its own and its
+guest's.
+
+A first life counts the steps. Then, for each of them, another pod is led through the same life and hit there. Whoever
+waits must be answered, every task that was created must report one exit, and afterwards there is no system, worker,
+process, mount, socket or entry in a ledger.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shim.container.ledger import Ledger
+from shim.ttrpc import status
+from shim.ttrpc.status import ClosedError, StatusError
+from tests.support.emulator import eventually
+from tests.support.shims import Shim
+from tests.support.vm_image import SLEEP, VmShims
+
+PARTS = 3
+PATIENCE = 60.0
+
+
+class Life:
+    """One pod with one container and one exec, from its creation to its deletion."""
+
+    def __init__(self, vms: VmShims, name: str) -> None:
+        self.vms = vms
+        self.pod = vms.shims.start(name, vms.spec("pause", pod=name, role="sandbox"))
+        self.container = vms.workload(self.pod, f"{name}c", *SLEEP)
+        self.refusals: list[str] = []
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def tasks(self) -> list[Shim]:
+        return [self.container, self.pod]
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def over(self) -> None:
+        self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "a client call does not end"
+
+    def _run(self) -> None:
+        pod, container, process = self.pod, self.container, self.vms.shims.process(*SLEEP)
+        steps: list[Callable[[], Any]] = [
+            lambda: self.vms.create(pod),
+            pod.start,
+            lambda: self.vms.create(container),
+            container.start,
+            lambda: container.exec("e1", process),
+            lambda: container.start("e1"),
+            pod.stats,
+            container.stats,
+            lambda: container.kill(15, "e1"),
+            lambda: container.wait("e1", timeout=PATIENCE),
+            lambda: container.delete("e1"),
+            lambda: container.kill(9),
+            lambda: container.wait(timeout=PATIENCE),
+            container.delete,
+            lambda: pod.kill(9),
+            lambda: pod.wait(timeout=PATIENCE),
+            pod.delete,
+        ]
+        for step in steps:
+            try:
+                step()
+            except (StatusError, ClosedError, OSError) as error:
+                self.refusals.append(str(error))
+                assert getattr(error, "code", None) != status.DEADLINE_EXCEEDED, error
+
+
+def expect_nothing_left(life: Life, where: str) -> None:
+    emulator = life.vms.emulator
+    eventually(lambda: not life.vms.left(), f"nothing left, there is {life.vms.left()}, {where}", 15)
+    eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 15)
+    assert not emulator.mounts(), where
+    for shim in life.tasks:
+        assert Ledger(shim.bundle).live() == [], where
+
+
+@pytest.fixture
+def counted(vms: VmShims) -> list[str]:
+    """The calls of an undisturbed life, in order; those to the guest begin with `guest:`."""
+    before = len(vms.emulator.journal())
+    life = Life(vms, "count")
+    life.begin()
+    life.over()
+    assert not life.refusals
+    life.pod.shutdown()
+    life.pod.wait_gone()
+    calls = [entry["call"] for entry in vms.emulator.journal()[before:] if "call" in entry]
+    assert "guest:ExecuteProcess" in calls and "HcsTerminateComputeSystem" in calls and len(calls) > 30
+    expect_nothing_left(life, "undisturbed")
+    return calls
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_shim_is_killed_at_every_call(vms: VmShims, counted: list[str], part: int) -> None:
+    calls = [call for call in counted if not call.startswith("guest:")]
+    for index, call in list(enumerate(calls))[part::PARTS]:
+        where = f"call {index}, {call}"
+        life = Life(vms, f"k{index}")
+        vms.emulator.control("fault-clear")
+        vms.emulator.fault(call, nth=calls[: index + 1].count(call), kill_client="before")
+        life.begin()
+        eventually(lambda: not life.pod.alive, f"the shim's end at {where}", PATIENCE)  # noqa: B023
+        life.over()
+        vms.emulator.control("fault-clear")
+        for shim in life.tasks:
+            shim.delete_command()
+        expect_nothing_left(life, where)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_vm_is_killed_at_every_call(vms: VmShims, counted: list[str], part: int) -> None:
+    first = counted.index("HcsStartComputeSystem") + 1
+    last = counted.index("HcsTerminateComputeSystem")
+    for index in range(first + part, last, PARTS):
+        where = f"after call {index}, {counted[index]}"
+        life = Life(vms, f"v{index}")
+        before = len(calls_so_far(vms))
+        life.begin()
+        eventually(lambda: len(calls_so_far(vms)) > before + index, where, PATIENCE)  # noqa: B023
+        for worker in vms.workers():
+            os.kill(worker, signal.SIGKILL)
+        life.over()
+        expect_all_ended(life, where)
+        expect_nothing_left(life, where)
+
+
+def calls_so_far(vms: VmShims) -> list[str]:
+    return [entry["call"] for entry in vms.emulator.journal() if "call" in entry]
+
+
+def expect_all_ended(life: Life, where: str) -> None:
+    """Every task that was created has reported one exit, and can be deleted."""
+    for shim in life.tasks:
+        told = life.vms.events.told(shim.id)
+        if f"create {shim.id}" not in told:
+            continue
+        try:
+            shim.wait(timeout=PATIENCE)
+            shim.delete()
+        except StatusError as error:  # the life's own Delete has been there
+            assert error.code == status.NOT_FOUND, error
+        eventually(lambda: f"delete {shim.id}" in life.vms.events.told(shim.id), where)  # noqa: B023
+        assert life.vms.events.told(shim.id).count(f"exit {shim.id}") == 1, where
+    life.pod.shutdown()
+    life.pod.wait_gone()
+
+
+def test_waits_are_released_when_the_vm_dies(vms: VmShims) -> None:
+    """With a definite status that is not zero, for the init, an exec, a created container and the sandbox."""
+    pod = vms.pod()
+    running = vms.run_in(pod, "c1", *SLEEP)
+    running.exec("e1", vms.shims.process(*SLEEP))
+    running.start("e1")
+    created = vms.workload(pod, "c2", *SLEEP)
+    vms.create(created)
+    answers: dict[str, int] = {}
+
+    def wait(name: str, shim: Shim, exec_id: str = "") -> None:
+        answers[name] = shim.wait(exec_id, timeout=PATIENCE).exit_status
+
+    waits = [("init", running, ""), ("exec", running, "e1"), ("created", created, ""), ("sandbox", pod, "")]
+    threads = [threading.Thread(target=wait, args=arguments) for arguments in waits]
+    for thread in threads:
+        thread.start()
+    os.kill(vms.workers()[0], signal.SIGKILL)
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert answers == {"init": 0xFFFFFFFF, "exec": 0xFFFFFFFF, "created": 1, "sandbox": 1}
+    for shim in (running, created, pod):
+        assert shim.delete().exit_status != 0
+    vms.expect_one_exit("c1", "e1", "c2", "pod")
+    assert not vms.left()
+
+
+def test_a_guest_that_hangs_is_ended(vms: VmShims) -> None:
+    """A process that is killed and does not end within 30 s takes its VM along."""
+    shim = vms.run("c1", *SLEEP)
+    os.kill(vms.workers()[0], signal.SIGSTOP)
+    threading.Thread(target=_kill, args=(shim,), daemon=True).start()
+    assert shim.wait(timeout=PATIENCE).exit_status == 0xFFFFFFFF
+    assert shim.delete().exit_status == 0xFFFFFFFF
+    assert not vms.left()
+
+
+def _kill(shim: Shim) -> None:
+    try:
+        shim.kill(9)
+    except StatusError:
+        pass  # it ends either way

@@ -1,0 +1,138 @@
+"""The world of the recordings: files, pipes and networks that the cases take for granted, below one directory.
+
+`C:\\layers\\2` is `<directory>/c/layers/2` here, and so on; specs and mounts are translated on their way in
+(`World.local`, `World.spec`), what comes out is translated back (`World.recorded`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.parity.cases import Case
+from tests.support.emulator import Emulator
+from tests.support.image import make_image
+
+TOOL = Path(__file__).parent / "tool.c"
+REPOSITORY = Path(__file__).resolve().parents[2]
+# One that nobody made.
+MISSING = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
+DRIVE = re.compile(r"[Cc]:[\\/]([^\"'\]]*)")
+# The network of the recording: namespaces with one endpoint each, and endpoints in none, made before the first case.
+NETWORK = """
+import json
+import sys
+from shim.hcs_bindings import network
+
+version = network.SCHEMA_VERSION
+made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": version})
+settings = {
+    "Name": "ep", "HostComputeNetwork": made["ID"], "MacAddress": "00-15-5D-00-00-01", "Dns": {},
+    "IpConfigurations": [{"IpAddress": "10.0.0.2", "PrefixLength": 24}],
+    "Routes": [{"NextHop": "10.0.0.1", "DestinationPrefix": "0.0.0.0/0"}], "SchemaVersion": version,
+}
+namespaces, endpoints = json.loads(sys.argv[1])
+for id in endpoints:
+    network.create_endpoint(made["ID"], settings, id)
+for id in namespaces:
+    endpoint = network.create_endpoint(made["ID"], settings)
+    network.create_namespace({"Type": "HostDefault", "SchemaVersion": version}, id)
+    network.add_namespace_endpoint(id, endpoint["ID"])
+"""
+
+
+def make_networks(specs: Iterable[dict[str, Any]], env: dict[str, str], made: set[str] | None = None) -> None:
+    """What specs take for granted. Ids that are in `made` are there already; those that are not join them."""
+    made = set() if made is None else made
+    wanted: tuple[list[str], list[str]] = ([], [])
+    for spec in specs:
+        network = (spec.get("windows") or {}).get("network") or {}
+        named = ([network["networkNamespace"]] if network.get("networkNamespace") else [], network.get("endpointList"))
+        for ids, found in zip(wanted, named, strict=True):
+            ids += [one for one in found or () if one not in (MISSING, *made)]
+            made |= set(ids)
+    if any(wanted):
+        command = [sys.executable, "-c", NETWORK, json.dumps(wanted)]
+        subprocess.run(command, env=env, cwd=REPOSITORY, check=True)
+
+
+def make_pipe(directory: Path) -> None:
+    """The one that cases mount, in the directory of an emulator."""
+    (directory / "pipe").mkdir(exist_ok=True)
+    os.mkfifo(directory / "pipe" / "docker_engine")
+
+
+def make_files(root: Path) -> None:
+    """On what is drive C: to the cases. Programs are the machine's own, which is what the emulator's containers run."""
+    base, top = root / "layers" / "1", root / "layers" / "2"
+    make_image(base / "Files")
+    for name in ("windows", "Windows/System32"):
+        (base / "Files" / name).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-static", "-O1", "-o", base / "Files" / "tool.exe", TOOL], check=True)
+    (top / "Files").mkdir(parents=True)
+    (base / "UtilityVM" / "Files").mkdir(parents=True)
+    (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
+    (root / "hostdir").mkdir()
+    for name in ("file.txt", "other.txt"):
+        (root / "hostdir" / name).write_text("file\n")
+    (root / "hostdir" / "disk.vhdx").write_text('{"Size": 1073741824}')
+
+
+class World:
+    """The files, pipes and networks that the cases take for granted."""
+
+    def __init__(self, emulator: Emulator, directory: Path, cases: list[Case]) -> None:
+        self.root = directory / "c"
+        make_networks([case.spec for case in cases], emulator.env)
+        make_pipe(emulator.directory)
+        make_files(self.root)
+
+    def local(self, value: Any) -> Any:
+        """Paths of the host's drive C:, in any document, as they are called here."""
+        if isinstance(value, dict):
+            return {key: self.local(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.local(item) for item in value]
+        if not isinstance(value, str):
+            return value
+        if value.startswith("parentLayerPaths="):
+            key, _, paths = value.partition("=")
+            if paths.startswith("["):
+                return f"{key}={json.dumps(self.local(json.loads(paths)))}"
+        match = DRIVE.fullmatch(value)
+        return str(self.root / match[1].replace("\\", "/")) if match else value
+
+    def spec(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Only what names the host's files: the sources of mounts, layer folders, the VM's directories."""
+        spec = json.loads(json.dumps(spec))
+        for mount in spec.get("mounts") or []:
+            mount["source"] = self.local(mount.get("source", ""))
+        windows = spec.get("windows") or {}
+        if windows.get("layerFolders"):
+            windows["layerFolders"] = self.local(windows["layerFolders"])
+        annotations = spec.get("annotations") or {}
+        for name in ("bootfilesrootpath", "dump-directory-path", "kerneldrivers"):
+            key = f"io.microsoft.virtualmachine.{name}"
+            if key in annotations:
+                annotations[key] = self.local(annotations[key])
+        return spec  # type: ignore[no-any-return]
+
+    def recorded(self, value: Any) -> Any:
+        """The way back."""
+        if isinstance(value, dict):
+            return {self.recorded(key): self.recorded(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.recorded(item) for item in value]
+        if not isinstance(value, str) or str(self.root) not in value:
+            return value
+        return re.sub(
+            re.escape(str(self.root)) + r"(/[^\s\"\]]*)?",
+            lambda match: "C:" + (match[1] or "/").replace("/", "\\"),
+            value,
+        )

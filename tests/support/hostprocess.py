@@ -1,0 +1,122 @@
+"""Host process containers on the host, as their tests make them."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.support.emulator import Emulator
+from tests.support.shims import Shim, Shims
+from tests.support.vm_image import Reader
+
+HOST_PROCESS = "microsoft.com/hostprocess-container"
+INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
+ROOT = "microsoft.com/hostprocess-rootfs-location"
+STAY = "echo up; while :; do sleep 1; done"
+KILLED = 0xFFFFFFFF
+RUNNING = 2
+
+
+def windows_path(path: Path) -> str:
+    return "C:" + str(path).replace("/", "\\")
+
+
+def read_until(file: int, end: bytes) -> bytes:
+    """What comes, up to this; fails at the stream's end, and when nothing comes."""
+    text = b""
+    while not text.endswith(end):
+        assert select.select([file], [], [], 30)[0], f"nothing more after {text!r}"
+        piece = os.read(file, 1)
+        assert piece, f"the stream has ended after {text!r}"
+        text += piece
+    return text
+
+
+class Jobs:
+    """Shims of host process containers whose files show at a place of the test's own."""
+
+    def __init__(self, shims: Shims) -> None:
+        self.shims = shims
+        self.events = shims.events
+        self.place = shims.directory / "hpc"
+        self.rootfs = shims.rootfs()
+        (shims.image / "tool.txt").write_text("from the image\n")
+        self._streams = 0
+
+    def spec(self, *args: str, user: str = "NT AUTHORITY\\SYSTEM", **members: Any) -> dict[str, Any]:
+        process = {**self.shims.process(*args), "user": {"username": user}, **members.pop("process", {})}
+        spec = {**self.shims.spec(*args), **members, "process": process}
+        own = {HOST_PROCESS: "true", ROOT: windows_path(self.place)}
+        spec["annotations"] = {**own, **members.get("annotations", {})}
+        return spec
+
+    def fifo(self) -> str:
+        self._streams += 1
+        path = str(self.shims.directory / f"stream-{self._streams}")
+        os.mkfifo(path)
+        return path
+
+    def create(self, id: str, *args: str, **members: Any) -> tuple[Shim, Reader]:
+        shim = self.shims.start(id, self.spec(*args, **members))
+        stdout = self.fifo()
+        reader = Reader(stdout)
+        shim.create(rootfs=self.rootfs, stdout=stdout)
+        return shim, reader
+
+    def stay(self, id: str, script: str = STAY, **members: Any) -> Shim:
+        """One that runs and is ready."""
+        shim = self.shims.start(id, self.spec("sh", "-c", script, **members))
+        stdout = self.fifo()
+        file = os.open(stdout, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(file, True)
+        shim.create(rootfs=self.rootfs, stdout=stdout)
+        shim.start()
+        assert read_until(file, b"\n") == b"up\n"
+        os.close(file)
+        return shim
+
+    def output(self, id: str, *args: str, code: int = 0, **members: Any) -> str:
+        """What one says that runs to its end."""
+        shim, reader = self.create(id, *args, **members)
+        shim.start()
+        assert shim.wait().exit_status == code
+        shim.delete()
+        return reader.text()
+
+    def exec(self, shim: Shim, name: str, *args: str, code: int = 0) -> str:
+        stdout = self.fifo()
+        reader = Reader(stdout)
+        process = {**self.shims.process(*args), "user": {}}
+        shim.exec(name, process, stdout=stdout)
+        shim.start(name)
+        assert shim.wait(name).exit_status == code
+        shim.delete(name)
+        return reader.text()
+
+
+def world(emulator: Emulator) -> Iterator[Jobs]:
+    shims = Shims(emulator.env)
+    yield Jobs(shims)
+    shims.close()
+    assert not groups(shims), "control groups left behind"
+
+
+def groups(shims: Shims) -> list[str]:
+    """Control groups of this world's jobs."""
+    own = shims.env["HCS_EMULATOR_DIR"].rpartition("/")[2]
+    found = []
+    for path, names, _ in os.walk("/sys/fs/cgroup"):  # others' groups come and go meanwhile
+        if path.endswith("/runhcs-jobs"):
+            found += [f"{path}/{name}" for name in names if own in name]
+    return found
+
+
+def program(pid: int) -> str:
+    """What a process runs; nothing if it has gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

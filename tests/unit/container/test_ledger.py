@@ -1,0 +1,216 @@
+"""The ledger: what survives a crash at any byte, and how freeing goes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shim.container import ledger as ledger_module
+from shim.container.ledger import FILE, Ledger
+
+Free = Callable[[dict[str, str], float], None]
+
+
+@pytest.fixture
+def freed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Free]]:
+    """Kinds of things that only exist here: their freers, by kind. One that is not set succeeds."""
+    module = ModuleType("tests_ledger_freers")
+    freers: dict[str, Free] = {}
+    kinds = ("system", "namespace", "layer", "mount", "slow")
+    for kind in kinds:
+        setattr(module, kind, lambda fields, deadline, kind=kind: freers.get(kind, lambda *_: None)(fields, deadline))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(ledger_module, "FREERS", {kind: (module.__name__, kind) for kind in kinds})
+    yield freers
+
+
+def held(bundle: Path) -> list[tuple[str, dict[str, str]]]:
+    """What a fresh process would find."""
+    return [(entry.kind, entry.fields) for entry in Ledger(str(bundle)).live()]
+
+
+def test_what_is_entered_is_found_by_another(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    layer = ledger.enter("layer", path='C:\\a "b" ä\n')
+    ledger.enter("system", id="c1")
+    assert held(tmp_path) == [("system", {"id": "c1"}), ("layer", {"path": 'C:\\a "b" ä\n'})]
+    ledger.strike(layer)
+    ledger.strike(layer)
+    assert held(tmp_path) == [("system", {"id": "c1"})]
+    # Numbers go on where they stopped, also for the next process.
+    again = Ledger(str(tmp_path))
+    assert again.enter("mount", target="/x").number == 3
+    assert held(tmp_path) == [("system", {"id": "c1"}), ("mount", {"target": "/x"})]
+
+
+def test_a_bundle_without_ledger_holds_nothing(tmp_path: Path) -> None:
+    assert Ledger(str(tmp_path / "none")).live() == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_entering_fails_where_nothing_can_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        Ledger(str(tmp_path / "none")).enter("system", id="c1")
+
+
+def test_torn_at_every_byte(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    one = ledger.enter("layer", path="/s")
+    ledger.enter("system", id="c1")
+    ledger.strike(one)
+    whole = (tmp_path / FILE).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for cut in range(len(whole) + 1):
+        bundle = tmp_path / str(cut)
+        bundle.mkdir()
+        (bundle / FILE).write_bytes(whole[:cut])
+        complete = sum(cut >= len(b"".join(lines[: n + 1])) - 1 for n in range(3))  # but for the line's end
+        expected = {0: [], 1: ["layer"], 2: ["system", "layer"], 3: ["system"]}[complete]
+        assert [kind for kind, _ in held(bundle)] == expected
+        # And what is entered after the tear is found.
+        Ledger(str(bundle)).enter("mount", target="/m")
+        assert ("mount", {"target": "/m"}) in held(bundle)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300))
+def test_garbage_holds_nothing_and_hurts_nobody(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    bundle = tmp_path_factory.mktemp("garbage")
+    (bundle / FILE).write_bytes(data)
+    ledger = Ledger(str(bundle))
+    ledger.enter("system", id="c1")
+    assert ("system", {"id": "c1"}) in held(bundle)
+
+
+def test_freed_backwards_and_the_root_file_system_last(tmp_path: Path, freed: dict[str, Free]) -> None:
+    order: list[str] = []
+    for kind in ("namespace", "layer", "mount", "system"):
+        freed[kind] = lambda fields, deadline: order.append(fields["id"])
+    ledger = Ledger(str(tmp_path))
+    kept = None
+    for number, kind in enumerate(("namespace", "layer", "namespace", "mount", "system", "system")):
+        kept = ledger.enter(kind, id=f"{kind}{number}")
+    assert kept is not None
+    assert ledger.free_all(5, keep=[kept]) == []
+    assert order == ["system4", "namespace2", "namespace0", "mount3", "layer1"]
+    assert held(tmp_path) == [("system", {"id": "system5"})]
+
+
+def test_goes_on_after_a_failure_and_says_which_step(tmp_path: Path, freed: dict[str, Free]) -> None:
+    order: list[str] = []
+
+    def fail(fields: dict[str, str], deadline: float) -> None:
+        raise OSError("it is stuck")
+
+    freed["namespace"] = fail
+    freed["layer"] = lambda fields, deadline: order.append("layer")
+    ledger = Ledger(str(tmp_path))
+    ledger.enter("layer", path="/s")
+    ledger.enter("namespace", id="n1")
+    failures = ledger.free_all(5)
+    assert [str(failure) for failure in failures] == ["freeing namespace n1 failed: it is stuck"]
+    assert order == ["layer"]
+    assert held(tmp_path) == [("namespace", {"id": "n1"})]
+    # The next attempt may succeed.
+    freed["namespace"] = lambda fields, deadline: None
+    assert Ledger(str(tmp_path)).free_all(5) == [] and held(tmp_path) == []
+
+
+def test_a_step_that_never_ends_is_left_behind(tmp_path: Path, freed: dict[str, Free]) -> None:
+    release = threading.Event()
+    order: list[str] = []
+    freed["slow"] = lambda fields, deadline: release.wait(60) and None
+    freed["layer"] = lambda fields, deadline: order.append("layer")
+    ledger = Ledger(str(tmp_path))
+    ledger.enter("layer", path="/s")
+    ledger.enter("slow", id="x")
+    try:
+        failures = ledger.free_all(0.05)
+        assert "did not end in time" in str(failures[0]) and len(failures) == 1
+        assert order == ["layer"]
+    finally:
+        release.set()
+
+
+def test_a_kind_of_a_later_version_is_reported(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    ledger.enter("wormhole", id="w")
+    assert "does not know how to free a wormhole" in str(ledger.free_all(1)[0])
+
+
+def test_a_bundle_that_went_meanwhile(tmp_path: Path, freed: dict[str, Free]) -> None:
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    ledger = Ledger(str(bundle))
+    ledger.enter("system", id="c1")
+    os.remove(bundle / FILE)
+    bundle.rmdir()
+    assert ledger.free_all(5) == [] and ledger.live() == []
+
+
+def test_many_threads(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+
+    def work(name: str) -> None:
+        for number in range(50):
+            entry = ledger.enter("system", id=f"{name}{number}")
+            if number % 2:
+                ledger.strike(entry)
+
+    threads = [threading.Thread(target=work, args=(str(n),)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(held(tmp_path)) == 100
+
+
+WRITER = """
+import sys
+from shim.container.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+print("ready", flush=True)
+held = []
+while True:
+    held.append(ledger.enter("layer", path="/s" * 200))
+    if len(held) > 20:
+        ledger.strike(held.pop(0))
+"""
+
+
+def test_a_killed_writer_leaves_a_readable_ledger(tmp_path: Path) -> None:
+    """kill -9 in the middle of writing: at most one line is torn, and all that was held is there."""
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+    try:
+        assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"
+        deadline = time.monotonic() + 60
+        while not (tmp_path / FILE).exists() or (tmp_path / FILE).stat().st_size < 50_000:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    finally:
+        writer.send_signal(signal.SIGKILL)
+        writer.communicate()
+    assert 20 <= len(held(tmp_path)) <= 22
+
+
+def test_delete_can_afford_it() -> None:
+    """Reading a ledger loads nothing that the interpreter has not loaded by itself, but for a handful of C modules."""
+    program = (
+        "import sys; before = set(sys.modules); import shim.container.ledger; print(*sorted(set(sys.modules) - before))"
+    )
+    out = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=True,
+                         cwd=Path(__file__).parents[3]).stdout.split()  # fmt: skip
+    assert set(out) == {
+        "__future__", "_json", "shim", "shim.container", "shim.container.ledger", "shim.lean_json",
+    }  # fmt: skip

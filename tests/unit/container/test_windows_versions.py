@@ -1,0 +1,252 @@
+"""Builds: how they are written, which image runs where, and how a base layer's build is found."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shim.api.types import Mount
+from shim.container import compatibility, image_version
+from shim.container.layers import ReadyRoot, SnapshotMounts, WindowsLayers
+from shim.container.registry_hive import Hive, HiveError
+from shim.hcs_bindings import windows_version
+from shim.oci.annotations import container as names
+from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
+from shim.oci.spec import Spec
+from shim.oci.windows_versions import RELEASES, oldest_on, parse, runs_in_process, runs_in_vm
+from shim.platform import host
+from tests.support.hive_writer import SHAPES, hive
+
+KEY = "Microsoft\\Windows NT\\CurrentVersion"
+BUILD = "CurrentBuildNumber"
+
+# Writing.
+
+
+@pytest.mark.parametrize(
+    ("text", "build"),
+    [
+        ("20348", 20348),
+        ("10.0.20348", 20348),
+        ("10.0.20348.2031", 20348),
+        (" 10.0.17763 ", 17763),
+        ("ltsc2022", 20348),
+        ("LTSC2019", 17763),
+        ("1809", 17763),
+        ("2004", 19041),
+        ("20H2", 19042),
+    ],
+)
+def test_what_is_meant(text: str, build: int) -> None:
+    assert parse(text, "it") == build
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "windows", "1", "6.2.9200", "10.0", "10.1.20348", "99999", "-20348", "10.0.20348.1.2", "\u0662\u0660348"],
+)
+def test_what_is_nothing(text: str) -> None:
+    with pytest.raises(InvalidSpec, match=r"^it is .*: give a build \(20348\), a version"):
+        parse(text, "it")
+
+
+# The rule.
+
+
+@pytest.mark.parametrize(
+    ("build", "oldest"),
+    [
+        (17763, 17763),
+        (19045, 19045),
+        (20348, 20348),
+        (22621, 20348),
+        (25398, 20348),
+        (26100, 20348),
+        (26200, 20348),
+    ],
+)
+def test_which_images_run_without_a_vm(build: int, oldest: int) -> None:
+    """containerd's table."""
+    assert oldest_on(build) == oldest
+    for image in (*RELEASES.values(), oldest, build, 22621, 26200):
+        assert runs_in_process(build, image) == (oldest <= image <= build)
+
+
+def test_a_vm_runs_what_is_not_newer() -> None:
+    assert runs_in_vm(20348, 14393) and runs_in_vm(20348, 20348) and not runs_in_vm(20348, 20349)
+
+
+# The registry.
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_value_of_a_hive(shape: str) -> None:
+    found = Hive(io.BytesIO(hive(KEY, BUILD, "20348", shape=shape)))
+    assert found.text(KEY.upper(), BUILD.lower()) == "20348"
+    assert found.text(KEY, "Other") == "x" and found.text(KEY, "Missing") == ""
+    assert found.text("Microsoft\\Nothing", BUILD) == "" and found.text(KEY + "\\Deeper", BUILD) == ""
+
+
+@given(st.data())
+def test_a_damaged_hive_is_an_error_or_another_value_and_never_a_crash(data: st.DataObject) -> None:
+    good = bytearray(hive(KEY, BUILD, "20348"))
+    for _ in range(data.draw(st.integers(1, 4))):
+        good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        Hive(io.BytesIO(bytes(good[: data.draw(st.integers(0, len(good)))]))).text(KEY, BUILD)
+    except HiveError as error:
+        assert str(error)
+
+
+def test_a_list_that_contains_itself_ends() -> None:
+    raw = bytearray(hive(KEY, BUILD, "20348", shape="ri"))
+    place = raw.index(b"ri")
+    raw[place + 4 : place + 8] = (place - 0x1000 - 4).to_bytes(4, "little")
+    with pytest.raises(HiveError):
+        Hive(io.BytesIO(bytes(raw))).text(KEY, BUILD)
+
+
+# Images.
+
+
+def base_layer(directory: Path, build: str, place: str = "Files/Windows/System32/config/SOFTWARE") -> WindowsLayers:
+    path = directory / "base" / place
+    path.parent.mkdir(parents=True)
+    path.write_bytes(hive(KEY, BUILD, build))
+    (directory / "top").mkdir()
+    return WindowsLayers(str(directory / "scratch"), [str(directory / "top"), str(directory / "base")])
+
+
+@pytest.mark.parametrize("place", ["Files/Windows/System32/config/SOFTWARE", "Hives/Software_Base"])
+def test_a_base_layer_tells_its_build(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert image_version.build_of(base_layer(tmp_path, "20348", place)) == 20348
+    monkeypatch.setattr(host, "EMULATES", False)
+    assert image_version.build_of(WindowsLayers("/s", [str(tmp_path / "base")])) == 20348
+
+
+@pytest.mark.parametrize("build", ["", "nonsense", "19041"])
+def test_what_is_not_certain_is_not_known(tmp_path: Path, build: str) -> None:
+    """19041 may be 19042: the number is in an update's layer."""
+    assert image_version.build_of(base_layer(tmp_path, build)) == 0
+
+
+def stand_in(directory: Path, version: str = "10.0.20348.2031") -> Path:
+    path = directory / "Windows" / "os-version"
+    path.parent.mkdir(parents=True)
+    path.write_text(version + "\n")
+    return directory
+
+
+def test_stand_in_images_tell_theirs(tmp_path: Path) -> None:
+    stand_in(tmp_path / "layer" / "Files")
+    root = stand_in(tmp_path / "root", "10.0.17763.1")
+    assert image_version.build_of(WindowsLayers("/s", ["/none", str(tmp_path / "layer")])) == 20348
+    assert image_version.build_of(ReadyRoot(str(root))) == 17763
+    overlay = Mount(type="overlay", source="overlay", options=[f"lowerdir=/none:{root}", "upperdir=/u", "workdir=/w"])
+    bind = Mount(type="bind", source=str(root), options=["rbind"])
+    assert image_version.build_of(SnapshotMounts([overlay], "/t")) == 17763
+    assert image_version.build_of(SnapshotMounts([bind], "/t")) == 17763
+
+
+def test_on_windows_a_stand_in_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path / "Files")
+    monkeypatch.setattr(host, "EMULATES", False)
+    assert image_version.build_of(WindowsLayers("/s", [str(tmp_path)])) == 0
+
+
+# Refusals.
+
+
+class Case:
+    """A host, an image, a wish; 0 for what is not known."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._directory = directory
+        self._monkeypatch = monkeypatch
+
+    def check(self, function: Callable[..., Any], machine: int, image: int, wish: int) -> Any:
+        self._monkeypatch.setattr(windows_version, "_build", machine)
+        layer = self._directory / str(image)
+        if image and not layer.exists():
+            stand_in(layer / "Files", f"10.0.{image}.1")
+        wishes = {names.SANDBOX_OS_VERSION: str(wish)} if wish else {}
+        return function(Spec({"windows": {}, "annotations": wishes}), WindowsLayers("/s", [str(layer)]))
+
+    def refusal(self, *arguments: Any) -> str:
+        with pytest.raises(InvalidSpec) as caught:
+            self.check(*arguments)
+        assert caught.value.kind == FAILED_PRECONDITION
+        return str(caught.value)
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    return Case(tmp_path, monkeypatch)
+
+
+PROCESS, MACHINE = compatibility.check_process, compatibility.check_vm
+
+
+def test_what_fits_is_not_refused(case: Case) -> None:
+    for machine in (17763, 20348, 25398, 26100, 26200):
+        for image in (17763, 20348, 26100, 26200):
+            if runs_in_process(machine, image):
+                case.check(PROCESS, machine, image, 0)
+                case.check(PROCESS, machine, 0, image)
+                case.check(PROCESS, machine, image, image)
+            if runs_in_vm(machine, image):
+                assert case.check(MACHINE, machine, image, 0) == image
+                assert case.check(MACHINE, machine, 0, image) == image
+    case.check(PROCESS, 26100, 20348, 26100)
+
+
+def test_what_is_not_known_is_not_asked(case: Case) -> None:
+    """Neither is the host's build: 0 would fail."""
+    assert case.check(MACHINE, 0, 0, 0) == 0
+    case.check(PROCESS, 0, 0, 0)
+
+
+def test_an_older_image_is_sent_to_a_vm(case: Case) -> None:
+    assert case.refusal(PROCESS, 20348, 17763, 0) == (
+        "the image is of Windows build 17763, and this host is 20348: without a utility VM it runs build 20348 only. "
+        "Use hypervisor isolation: RuntimeClass runhcs-wcow-hypervisor-17763, or the option SandboxIsolation = 1"
+    )
+    assert "runs builds 20348 to 26100. Use hypervisor isolation: RuntimeClass runhcs-wcow-hypervisor," in (
+        case.refusal(PROCESS, 26100, 18363, 0)
+    )
+
+
+@pytest.mark.parametrize("function", [PROCESS, MACHINE])
+def test_a_newer_image_is_sent_to_another_node(case: Case, function: Callable[..., Any]) -> None:
+    said = case.refusal(function, 20348, 26100, 0)
+    assert said.startswith("the image is of Windows build 26100, and this host is 20348: ")
+    assert "node.kubernetes.io/windows-build: 10.0.26100" in said and "an image of build 20348" in said
+
+
+@pytest.mark.parametrize("function", [PROCESS, MACHINE])
+def test_a_wish_is_held_to_the_same_rule(case: Case, function: Callable[..., Any]) -> None:
+    said = case.refusal(function, 20348, 0, 26100)
+    assert said.startswith("SandboxOsVersion asks for Windows build 26100, and this host is 20348: ")
+
+
+def test_an_image_that_is_not_what_was_wished_for(case: Case) -> None:
+    assert "set SandboxOsVersion to 26100" in case.refusal(PROCESS, 26100, 26100, 20348)
+    said = case.refusal(MACHINE, 26100, 20348, 17763)
+    assert "asks for a VM of 17763" in said and "RuntimeClass runhcs-wcow-hypervisor-20348" in said
+
+
+def test_a_workload_must_fit_the_pods_vm(case: Case) -> None:
+    def check(guest: int) -> Callable[..., None]:
+        return lambda spec, plan: compatibility.check_workload(plan, guest)
+
+    for guest, image in ((20348, 20348), (26100, 20348), (0, 20348), (20348, 0)):
+        case.check(check(guest), 26100, image, 0)
+    said = case.refusal(check(20348), 26100, 17763, 0)
+    assert "its pod's VM is of 20348, which runs build 20348 only" in said
+    assert "for the pod RuntimeClass runhcs-wcow-hypervisor-17763" in said

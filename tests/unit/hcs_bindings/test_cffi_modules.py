@@ -1,0 +1,85 @@
+"""The generated cffi modules: reproducible, with Windows' layout of structures, in step with the typed Protocols."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from shim.hcs_bindings import protocols
+from shim.hcs_bindings._hcs_cffi import ffi
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+# Each of these costs more than all of the bindings.
+HEAVY = {"asyncio", "cffi", "dataclasses", "enum", "json", "logging", "os", "re", "subprocess", "threading", "typing"}
+
+
+def build_script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("cffi_build", ROOT / "cffi_build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(("declarations", "module"), build_script().MODULES)
+def test_generating_again_changes_nothing(declarations: str, module: str, tmp_path: Path) -> None:
+    again = tmp_path / Path(module).name
+    build_script().generate(ROOT / declarations, again)
+    assert again.read_text() == (ROOT / module).read_text(), "run `make native` and commit what it made"
+
+
+@pytest.mark.parametrize(
+    ("struct", "size", "offsets"),
+    [
+        ("HCS_EVENT", 24, {"Type": 0, "EventData": 8, "Operation": 16}),
+        (
+            "HCS_PROCESS_INFORMATION",
+            32,
+            {"ProcessId": 0, "Reserved": 4, "StdInput": 8, "StdOutput": 16, "StdError": 24},
+        ),
+        ("WC_LAYER_DESCRIPTOR", 32, {"LayerId": 0, "Flags": 16, "Path": 24}),
+        ("DriverInfo", 16, {"Flavour": 0, "HomeDir": 8}),
+        ("RTL_OSVERSIONINFOW", 276, {"Size": 0, "Build": 12, "ServicePack": 20}),
+        ("GUID", 16, {"Data1": 0, "Data2": 4, "Data3": 6, "Data4": 8}),
+    ],
+)
+def test_structures_have_windows_layout(struct: str, size: int, offsets: dict[str, int]) -> None:
+    assert ffi.sizeof(struct) == size
+    for field, offset in offsets.items():
+        assert ffi.offsetof(struct, field) == offset
+
+
+def declared() -> set[str]:
+    names = set()
+    for line in (ROOT / "shim/hcs_bindings/hcs.h").read_text().splitlines():
+        if " WINAPI " in line and not line.startswith(("typedef", " *")):
+            names.add(line.split(" WINAPI ")[1].split("(")[0])
+    return names
+
+
+def test_protocols_and_declarations_are_in_step() -> None:
+    typed: list[str] = []
+    libraries = ("ComputeCore", "ComputeStorage", "ComputeNetwork", "VmCompute", "CimFs", "Kernel32", "Ole32", "Ntdll")
+    for library in libraries:
+        typed += [name for name in vars(getattr(protocols, library)) if name[0].isupper()]
+    assert sorted(typed) == sorted(declared())
+
+
+def test_the_bindings_import_little() -> None:
+    program = (
+        "import sys\n"
+        "from shim.hcs_bindings import system, storage, network, service\n"
+        f"print(sorted({HEAVY!r} & set(sys.modules)))"
+    )
+    backend = Path(importlib.util.find_spec("_cffi_backend").origin).parent  # type: ignore[union-attr, arg-type]
+    program = f"import sys; sys.path[:0] = {[str(ROOT), str(backend)]!r}\n" + program
+    command = [sys.executable, "-I", "-S", "-c", program]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,113 @@
+"""What tests of the stdio relay share: FIFOs of a client, and a process that the test plays itself."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shim.task.stdio.process_io import Stdio, open_stdio
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.002)
+
+
+class Process:
+    """What the bindings give for a process: its ends of the pipes. The test plays the process at the other ends."""
+
+    def __init__(self) -> None:
+        stdin_reader, self.stdin = os.pipe()
+        self.stdout, stdout_writer = os.pipe()
+        self.stderr, stderr_writer = os.pipe()
+        self.inside = [stdin_reader, stdout_writer, stderr_writer]
+        self.modified: list[dict[str, Any]] = []
+
+    def modify(self, settings: dict[str, Any], timeout: float | None = None) -> None:
+        self.modified.append(settings)
+
+    def exit(self) -> None:
+        for descriptor in self.inside:
+            os.close(descriptor)
+        self.inside = []
+
+    def close_unused(self) -> None:
+        for descriptor in (self.stdin, self.stdout, self.stderr):
+            if descriptor is not None:
+                os.close(descriptor)
+
+
+class Lab:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.paths: list[str] = []
+        for name in ("in", "out", "err"):
+            os.mkfifo(directory / name)
+            self.paths.append(str(directory / name))
+        self.stdin, self.stdout, self.stderr = self.paths
+        self.opened: list[Stdio] = []
+        self.processes: list[Process] = []
+
+    def open(self, stdin: str = "", stdout: str = "", stderr: str = "", terminal: bool = False, **more: Any) -> Stdio:
+        stdio = open_stdio(stdin, stdout, stderr, terminal, namespace="ns", id="c1", exec_id="", **more)
+        self.opened.append(stdio)
+        return stdio
+
+    def start(self, stdio: Stdio) -> Process:
+        process = Process()
+        self.processes.append(process)
+        for name, wanted in stdio.wanted().items():
+            if not wanted:
+                os.close(getattr(process, name))
+                setattr(process, name, None)
+        stdio.attach(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.exit()
+        for stdio in self.opened:
+            stdio.close()
+            stdio.close()
+
+
+def reader(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
+class Reader:
+    """A client that reads an opened stream to its end, while everything else goes on."""
+
+    def __init__(self, path: str) -> None:
+        self._received = b""
+        self._descriptor = reader(path)
+        os.set_blocking(self._descriptor, True)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        self._received = read_all(self._descriptor)
+
+    def end(self) -> bytes:
+        """All there was."""
+        self._thread.join(60)
+        assert not self._thread.is_alive(), "the stream has not ended"
+        return self._received
+
+
+def read_all(descriptor: int) -> bytes:
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

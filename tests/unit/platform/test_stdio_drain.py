@@ -1,0 +1,293 @@
+"""What becomes of output when its process has exited: who is waited for, and how long."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from shim.task.stdio import process_io as stdio_module
+from shim.task.stdio.process_io import Stdio
+from tests.unit.platform.stdio_fixtures import Lab, Reader, eventually, reader, write_all
+
+
+def fill(descriptor: int) -> int:
+    """Write until nothing moves any more: every pipe on the way is full. How much that was."""
+    os.set_blocking(descriptor, False)
+    written = 0
+    stuck = 0
+    while stuck < 20:
+        try:
+            written += os.write(descriptor, bytes(1 << 16))
+            stuck = 0
+        except BlockingIOError:
+            stuck += 1
+            time.sleep(0.005)
+    return written
+
+
+class Patience:
+    """Whether a caller is patient, and how often that was asked: the sign that a client is being waited for."""
+
+    def __init__(self) -> None:
+        self.left = True
+        self.asked = 0
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.left
+
+
+class Draining:
+    """`drained` with no time for a client that is known, in a thread."""
+
+    def __init__(self, stdio: Stdio, timeout: float = 0.0) -> None:
+        self.patience = Patience()
+        self._results: list[bool] = []
+        self._thread = threading.Thread(
+            target=lambda: self._results.append(stdio.drained(timeout, patient=self.patience)), daemon=True
+        )
+        self._thread.start()
+
+    def expect_waiting(self) -> None:
+        asked = self.patience.asked
+        eventually(lambda: self.patience.asked > asked + 1)
+
+    @property
+    def result(self) -> bool:
+        self._thread.join(60)
+        return self._results[0]
+
+
+class TestLateReaders:
+    """A client opens its end in its own time; a process may need less for its whole life."""
+
+    @pytest.fixture(autouse=True)
+    def young(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Streams stay young for the whole test, however slow the machine."""
+        monkeypatch.setattr(stdio_module, "LATE", 600.0)
+
+    def test_are_waited_for_while_the_streams_are_young(self, lab: Lab) -> None:
+        stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
+        process = lab.start(stdio)
+        os.write(process.inside[1], b"quick")
+        process.exit()
+        draining = Draining(stdio, 30)
+        draining.expect_waiting()
+        late = Reader(lab.stdout)
+        assert draining.result
+        stdio.close()
+        assert late.end() == b"quick"
+
+    def test_get_more_than_the_fifo_holds(self, lab: Lab) -> None:
+        stdio = lab.open(stdout=lab.stdout)
+        process = lab.start(stdio)
+        written = fill(process.inside[1])
+        process.exit()
+        draining = Draining(stdio, 30)
+        draining.expect_waiting()
+        late = Reader(lab.stdout)
+        assert draining.result
+        stdio.close()
+        assert len(late.end()) == written
+
+    def test_get_what_a_child_left_behind_holds_open(self, lab: Lab) -> None:
+        stdio = lab.open(stdout=lab.stdout)
+        process = lab.start(stdio)
+        os.write(process.inside[1], b"all of it")
+        draining = Draining(stdio)  # and nobody closes process.inside
+        draining.expect_waiting()
+        late = Reader(lab.stdout)
+        draining.result  # noqa: B018 whether it has read by then or not: it has come in time
+        stdio.close()
+        assert late.end() == b"all of it"
+
+    def test_are_given_up_when_the_streams_are_old(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stdio_module, "LATE", 0.0)
+        stdio = lab.open(stdout=lab.stdout)
+        process = lab.start(stdio)
+        os.write(process.inside[1], b"unheard")
+        process.exit()
+        assert not stdio.drained(0.1)
+
+    def test_are_given_up_when_patience_ends(self, lab: Lab) -> None:
+        stdio = lab.open(stdout=lab.stdout)
+        process = lab.start(stdio)
+        os.write(process.inside[1], b"unheard")
+        process.exit()
+        draining = Draining(stdio)
+        draining.expect_waiting()
+        draining.patience.left = False
+        assert not draining.result
+
+    def test_are_told_from_readers_that_have_left(self, lab: Lab) -> None:
+        """A client that was there at the start and went away is a detached one: nobody will come."""
+        stdio = lab.open(stdout=lab.stdout)
+        first = reader(lab.stdout)
+        process = lab.start(stdio)
+        os.close(first)
+        os.write(process.inside[1], b"unheard")
+        process.exit()
+        draining = Draining(stdio, 0.1)
+        assert not draining.result
+        assert draining.patience.asked == 0
+
+    def test_are_seen_from_the_moment_they_begin_to_open(self, lab: Lab) -> None:
+        """The kernel counts a reader that is still held in its open, and that is how a Go client opens."""
+        with subprocess.Popen(["cat", lab.stdout], stdout=subprocess.PIPE) as client:
+            status = Path(f"/proc/{client.pid}/stat")
+            eventually(lambda: "(cat) S" in status.read_text())
+            stdio = lab.open(stdout=lab.stdout)
+            process = lab.start(stdio)
+            os.write(process.inside[1], b"heard")
+            process.exit()
+            assert all(kept.seen for kept in stdio._kept)
+            assert stdio.drained(30)
+            stdio.close()
+            assert client.communicate(timeout=60)[0] == b"heard"
+
+
+def test_a_reader_that_is_there_is_let_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may not have got round to it yet, and what it hears of the exit may keep it from doing so."""
+    looks: list[float] = []
+    monkeypatch.setattr(stdio_module, "sleep", lambda pause: (looks.append(pause), time.sleep(pause)))
+    stdio = lab.open(stdout=lab.stdout)
+    client = reader(lab.stdout)
+    process = lab.start(stdio)
+    os.write(process.inside[1], b"unread yet")
+    process.exit()
+    draining = Draining(stdio, 30)
+    eventually(lambda: len(looks) > 1)
+    assert os.read(client, 100) == b"unread yet"
+    assert draining.result
+    assert draining.patience.asked == 0
+    os.close(client)
+
+
+def test_a_reader_that_has_stopped_to_read_is_not_waited_for(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    stuck = reader(lab.stdout)
+    process = lab.start(stdio)
+    os.write(process.inside[1], b"unread")
+    process.exit()
+    assert not Draining(stdio, 0.1).result
+    os.close(stuck)
+
+
+def test_a_slow_reader_gets_everything_after_the_exit(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = reader(lab.stdout)
+    process = lab.start(stdio)
+    payload = os.urandom(1_500_000)  # more than one pipe: some of it is still on our side when the process exits
+    received = bytearray()
+
+    def read_slowly() -> None:
+        os.set_blocking(out, True)
+        while data := os.read(out, 60_000):
+            received.extend(data)
+            time.sleep(0.02)
+
+    reading = threading.Thread(target=read_slowly)
+    reading.start()
+    write_all(process.inside[1], payload)
+    process.exit()
+    assert stdio.drained(10)
+    stdio.close()
+    reading.join()
+    os.close(out)
+    assert bytes(received) == payload
+
+
+def test_a_reader_that_never_comes_back_does_not_hold_up_the_exit(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    first = reader(lab.stdout)
+    process = lab.start(stdio)
+    os.close(first)
+    fill(process.inside[1])
+    process.exit()
+    assert not stdio.drained(0.1)
+    stdio.close()
+
+
+def test_drain_has_an_upper_bound(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = reader(lab.stdout)
+    process = lab.start(stdio)
+    stop = threading.Event()
+
+    def trickle() -> None:
+        os.set_blocking(out, True)
+        while not stop.wait(0.01):
+            os.read(out, 4096)
+
+    reading = threading.Thread(target=trickle)
+    reading.start()
+    write_all(process.inside[1], bytes(1 << 21))
+    process.exit()
+    assert not stdio.drained(10, longest=0.2)
+    stop.set()
+    reading.join()
+    os.close(out)
+
+
+def test_a_child_left_behind_does_not_hold_up_the_exit(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = Reader(lab.stdout)
+    process = lab.start(stdio)
+    os.write(process.inside[1], b"all there is")
+    stop = threading.Event()
+
+    def chatter() -> None:
+        with suppress(BrokenPipeError):  # once the streams are over, and that is not the process's
+            while not stop.wait(0.005):
+                os.write(process.inside[1], b"x")
+
+    talking = threading.Thread(target=chatter)
+    talking.start()
+    assert stdio.drained(0.2), "what the process itself wrote has arrived"
+    stop.set()
+    talking.join()
+    stdio.close()
+    assert out.end().startswith(b"all there is")
+
+
+def test_who_holds_the_streams_open_can_be_ended(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = Reader(lab.stdout)
+    process = lab.start(stdio)
+    os.write(process.inside[1], b"all there is")
+    told: list[int] = []
+
+    def end() -> None:
+        told.append(stdio._outputs[0].moved)  # type: ignore[union-attr]
+        os.write(process.inside[1], b", and a last word")
+        process.exit()
+
+    assert stdio.drained(60, held_open=end), "the end of the streams, not of the time"
+    assert told == [len(b"all there is")], "once, when all that was owed had been moved"
+    stdio.close()
+    assert out.end() == b"all there is, and a last word"
+
+
+def test_streams_that_end_by_themselves_are_not_held_open(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout)
+    out = Reader(lab.stdout)
+    process = lab.start(stdio)
+    write_all(process.inside[1], bytes(1 << 21))
+    process.exit()
+    assert stdio.drained(60, held_open=lambda: pytest.fail("nobody does"))
+    stdio.close()
+    assert out.end() == bytes(1 << 21)
+
+
+def test_a_reader_that_is_away_too_long_is_given_up(lab: Lab) -> None:
+    stdio = lab.open(stdout=lab.stdout, retry_seconds=0.1)
+    process = lab.start(stdio)
+    write_all(process.inside[1], bytes(8 << 20))  # returns: the process is not stopped for ever
+    process.exit()
+    assert stdio.drained(30)

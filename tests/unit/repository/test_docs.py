@@ -1,0 +1,34 @@
+"""Pages that are made from tables of the code are current."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_generated_pages_are_current() -> None:
+    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "scripts" / "generate_docs.py")
+    assert spec is not None and spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    for name, text in generator.pages().items():
+        assert (ROOT / "docs" / name).read_text() == text, f"docs/{name} is not current: run `make docs`"
+
+
+def test_the_features_page_names_tests_that_exist() -> None:
+    """`emulated/test_x.py::test_y`, or `test_z` alone for one more of the same file."""
+    missing = []
+    for line in (ROOT / "docs" / "features.md").read_text().splitlines():
+        file: Path | None = None
+        for path, name in re.findall(r"`(?:((?:\w+/)+test_\w+\.py)(?:::)?)?(test_\w+)?`", line):
+            if path:
+                file = ROOT / "tests" / path
+                if not file.exists():
+                    missing.append(path)
+                    file = None
+            if name and file is not None and f"def {name}(" not in file.read_text():
+                missing.append(f"{file.name}::{name}")
+    assert missing == []

@@ -1,0 +1,64 @@
+"""The rules between the tasks of one pod."""
+
+from __future__ import annotations
+
+import pytest
+
+from shim.api import task as api
+from shim.api.types import Status
+from shim.task.pod import Role
+from shim.ttrpc import status
+from tests.unit.task.fakes import KILLED, Harness, refused
+
+
+class TestPod:
+    def test_life_with_two_workloads(self, pod: Harness) -> None:
+        pod.run("pod")
+        for workload in ("w1", "w2"):
+            pod.run(workload)
+            assert pod.state(id=workload).status == Status.RUNNING
+        pod.kill(9, id="w1")
+        pod.wait(id="w1")
+        pod.delete(id="w1")
+        refused(status.NOT_FOUND, pod.state, id="w1")
+        refused(status.NOT_FOUND, pod.delete, id="w1")
+        pod.call("Shutdown", api.ShutdownRequest(id="w1"))
+        assert pod.shutdowns == []
+        assert pod.state(id="w2").status == Status.RUNNING
+        pod.kill(9, id="pod", all=True)
+        assert pod.wait(id="w2").exit_status == KILLED
+        assert pod.wait(id="pod").exit_status == KILLED
+        pod.delete(id="w2")
+        pod.delete(id="pod")
+        assert pod.delete(id="pod").exit_status == KILLED
+        pod.call("Shutdown", api.ShutdownRequest(id="pod"))
+        assert pod.shutdown_requested.wait(60)
+
+    def test_ids_are_taken_once(self, pod: Harness) -> None:
+        pod.run("pod")
+        refused(status.ALREADY_EXISTS, pod.create, "pod")
+        pod.create("w1")
+        refused(status.ALREADY_EXISTS, pod.create, "w1")
+
+    def test_a_workload_needs_a_running_sandbox(self, pod: Harness) -> None:
+        refused(status.FAILED_PRECONDITION, pod.create, "w1")
+        pod.create("pod")
+        assert "not running" in refused(status.FAILED_PRECONDITION, pod.create, "w1")
+        pod.start(id="pod")
+        pod.create("w1")
+        pod.kill(9, id="pod")
+        pod.wait(id="pod")
+        refused(status.FAILED_PRECONDITION, pod.create, "w2")
+
+    @pytest.mark.parametrize(
+        "role", [Role("", ""), Role("sandbox", "pod"), Role("container", "other"), Role("odd", "pod")]
+    )
+    def test_a_workloads_annotations_must_fit(self, pod: Harness, role: Role) -> None:
+        pod.run("pod")
+        pod.roles["w1"] = role
+        refused(status.FAILED_PRECONDITION, pod.create, "w1")
+
+    @pytest.mark.parametrize("role", [Role("", ""), Role("container", "pod"), Role("sandbox", "other")])
+    def test_a_sandboxs_annotations_must_fit(self, pod: Harness, role: Role) -> None:
+        pod.roles["pod"] = role
+        refused(status.FAILED_PRECONDITION, pod.create, "pod")

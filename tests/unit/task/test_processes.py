@@ -1,0 +1,416 @@
+"""What happens to processes of a task: execs, signals, terminals, pauses, updates, and the death of their container."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from shim.api import task as api
+from shim.api.types import Status
+from shim.api.wellknown import Any as PackedAny
+from shim.hcs_bindings import windows_version
+from shim.task.process import UNKNOWN_EXIT
+from shim.ttrpc import status
+from tests.unit.task.fakes import KILLED, FakeIO, Harness, eventually, refused
+
+
+class TestExec:
+    def test_life(self, shim: Harness) -> None:
+        shim.run()
+        shim.add_exec("e1")
+        state = shim.state(exec_id="e1")
+        assert (state.id, state.exec_id, state.status, state.pid) == ("c1", "e1", Status.CREATED, 0)
+        assert shim.start(exec_id="e1") == 101
+        process = shim.containers["c1"].processes[1]
+        process.exit(7)
+        waited = shim.wait(exec_id="e1")
+        assert waited.exit_status == 7
+        assert shim.state(exec_id="e1").status == Status.STOPPED
+        refused(status.NOT_FOUND, shim.kill, 9, exec_id="e1")
+        assert shim.delete(exec_id="e1") == api.DeleteResponse(pid=101, exit_status=7, exited_at=waited.exited_at)
+        refused(status.NOT_FOUND, shim.delete, exec_id="e1")
+        refused(status.NOT_FOUND, shim.state, exec_id="e1")
+        assert shim.state().status == Status.RUNNING
+        assert shim.publisher.told() == [
+            "create c1", "start c1", "exec-added e1", "exec-started e1", "exit e1", "delete e1",
+        ]  # fmt: skip
+        assert process.calls == ["close"]
+
+    @pytest.mark.parametrize("exec_id", ["", "c1", "e1"])
+    def test_ids_are_taken_once(self, shim: Harness, exec_id: str) -> None:
+        shim.run()
+        shim.add_exec("e1")
+        refused(status.ALREADY_EXISTS, shim.add_exec, exec_id)
+
+    def test_needs_a_running_init(self, shim: Harness) -> None:
+        shim.create()
+        refused(status.FAILED_PRECONDITION, shim.add_exec, "e1")
+        shim.start()
+        shim.containers["c1"].processes[0].exit(0)
+        shim.wait()
+        refused(status.FAILED_PRECONDITION, shim.add_exec, "e1")
+
+    def test_unknown(self, shim: Harness) -> None:
+        shim.run()
+        for call in (shim.state, shim.start, shim.wait, shim.delete):
+            refused(status.NOT_FOUND, call, exec_id="nosuch")  # type: ignore[operator]
+        refused(status.NOT_FOUND, shim.kill, 9, exec_id="nosuch")
+
+    def test_a_failed_start_tells_no_exit(self, shim: Harness) -> None:
+        shim.run()
+        shim.add_exec("e1")
+        shim.containers["c1"].errors["create_process"] = RuntimeError("no such program")
+        refused(status.UNKNOWN, shim.start, exec_id="e1")
+        assert shim.wait(exec_id="e1").exit_status == 1
+        assert "exit e1" not in shim.publisher.told()
+        assert shim.state().status == Status.RUNNING
+
+    def test_killed_before_its_start(self, shim: Harness) -> None:
+        shim.run()
+        io = shim.add_exec("e1")
+        shim.kill(15, exec_id="e1")
+        assert shim.wait(exec_id="e1").exit_status == 1
+        assert io.closed == 1
+        refused(status.FAILED_PRECONDITION, shim.start, exec_id="e1")
+        assert shim.delete(exec_id="e1").exit_status == 1
+        assert shim.publisher.told() == ["create c1", "start c1", "exec-added e1", "delete e1"]
+
+    def test_deleted_before_its_start(self, shim: Harness) -> None:
+        shim.run()
+        shim.add_exec("e1")
+        assert shim.delete(exec_id="e1").exit_status == 0
+
+    def test_running_is_not_deleted(self, shim: Harness) -> None:
+        shim.run()
+        shim.run_exec("e1")
+        refused(status.FAILED_PRECONDITION, shim.delete, exec_id="e1")
+
+    def test_all_exits_come_before_the_inits(self, shim: Harness) -> None:
+        init = shim.run()
+        for exec_id in ("e1", "e2", "e3"):
+            shim.run_exec(exec_id)
+        io = shim.add_exec("never-started")
+        init.exit(0)
+        assert shim.wait().exit_status == 0
+        assert shim.wait(exec_id="e2").exit_status == KILLED
+        assert shim.wait(exec_id="never-started").exit_status == 1
+        assert io.closed == 1
+        told = shim.publisher.told()
+        assert sorted(told[-4:-1]) == ["exit e1", "exit e2", "exit e3"]
+        assert told[-1] == "exit c1"
+
+    def test_execs_that_cannot_be_killed_do_not_outlive_the_teardown(
+        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shim.task.task.EXPEL_TIMEOUT", 0.05)
+        init = shim.run()
+        shim.run_exec("e1")
+        shim.containers["c1"].errors["terminate"] = RuntimeError("no")
+        init.exit(0)
+        shim.wait()
+        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+
+
+class TestChildrenLeftBehind:
+    """They hold the streams of a process open that is gone."""
+
+    @pytest.fixture(autouse=True)
+    def _no_drain_ends_by_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("shim.task.process.DRAIN_TIMEOUT", 60)
+
+    def test_a_killed_init_takes_them_along(self, shim: Harness) -> None:
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.ios["c1"]
+        io.drain.clear()
+        container.on_stop = io.drain.set
+        shim.kill(9)
+        assert shim.wait(timeout=30).exit_status == KILLED
+        assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "figures while it runs"
+        assert init.calls[:2] == ["terminate", "close"]
+
+    def test_a_killed_init_that_has_left_nobody_is_drained_before_its_container_is_stopped(self, shim: Harness) -> None:
+        shim.run()
+        shim.kill(9)
+        assert shim.wait(timeout=30).exit_status == KILLED
+        assert shim.containers["c1"].calls[-2:] == [("properties", "Statistics"), "teardown"]
+
+    def test_the_end_of_its_container_ends_the_output_of_execs(self, shim: Harness) -> None:
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.add_exec("e1")
+        shim.start("e1")
+        io.drain.clear()
+        container.on_stop = io.drain.set
+        init.exit(0)
+        assert shim.wait(timeout=30).exit_status == 0
+        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+
+    @pytest.mark.parametrize("ends", ["by itself", "by a signal"])
+    def test_any_other_init_leaves_them_time(self, shim: Harness, ends: str) -> None:
+        init = shim.run()
+        container, io = shim.containers["c1"], shim.ios["c1"]
+        io.drain.clear()
+        if ends == "by a signal":
+            shim.kill(15)
+            eventually(lambda: bool(init.calls))
+        init.exit(3)
+        eventually(lambda: io.patient is not None)
+        assert "stop" not in container.calls and "teardown" not in container.calls
+        io.drain.set()
+        assert shim.wait(timeout=30).exit_status == 3
+
+    def test_a_killed_exec_has_nobody_to_take_along(self, shim: Harness) -> None:
+        shim.run()
+        process = shim.run_exec("e1")
+        shim.kill(9, exec_id="e1")
+        assert shim.wait(exec_id="e1", timeout=30).exit_status == KILLED
+        assert process.calls == ["terminate", "close"]
+        assert "stop" not in shim.containers["c1"].calls
+
+
+class TestKill:
+    @pytest.mark.parametrize("signal", [0, 9, 15, 99])
+    def test_before_the_start_any_signal_ends_it(self, shim: Harness, signal: int) -> None:
+        shim.create()
+        shim.kill(signal)
+        assert shim.wait().exit_status == 1
+        assert shim.state().status == Status.STOPPED
+        assert shim.containers["c1"].calls == ["teardown"]
+        refused(status.FAILED_PRECONDITION, shim.start)
+        shim.delete()
+        assert shim.publisher.told() == ["create c1", "exit c1", "delete c1"]
+
+    @pytest.mark.parametrize(
+        ("signal", "event"),
+        [
+            (0, "CtrlC"),
+            (1, "CtrlBreak"),
+            (2, "CtrlClose"),
+            (5, "CtrlLogOff"),
+            (6, "CtrlShutdown"),
+            (15, "CtrlShutdown"),
+        ],
+    )
+    def test_console_events(self, shim: Harness, signal: int, event: str) -> None:
+        process = shim.run()
+        shim.kill(signal)
+        eventually(lambda: process.calls == [{"Signal": event}])
+        assert shim.state().status == Status.RUNNING
+
+    @pytest.mark.parametrize("signal", [3, 4, 10, 28, 99])
+    def test_other_signals_are_refused(self, shim: Harness, signal: int) -> None:
+        shim.run()
+        assert str(signal) in refused(status.FAILED_PRECONDITION, shim.kill, signal)
+
+    def test_terminate(self, shim: Harness) -> None:
+        shim.run()
+        shim.kill(9)
+        assert shim.wait().exit_status == KILLED
+        assert shim.containers["c1"].processes[0].calls == ["terminate", "close"]
+        refused(status.NOT_FOUND, shim.kill, 9)
+        refused(status.NOT_FOUND, shim.kill, 15)
+
+    def test_does_not_wait_for_a_signal_that_blocks_and_can_still_terminate(self, shim: Harness) -> None:
+        process = shim.run()
+        process.signal_block = threading.Event()
+        shim.kill(15)
+        shim.kill(15)
+        shim.kill(9)
+        assert shim.wait().exit_status == KILLED
+        process.signal_block.set()
+
+    def test_a_lost_exit_is_not_waited_for(self, shim: Harness) -> None:
+        shim.run()
+        shim.containers["c1"].kill_works = False
+        shim.kill(9)
+        assert shim.wait().exit_status == UNKNOWN_EXIT
+
+    def test_all(self, shim: Harness) -> None:
+        init = shim.run()
+        execs = [shim.run_exec("e1"), shim.run_exec("e2")]
+        shim.kill(15, all=True)
+        eventually(lambda: all(process.calls == [{"Signal": "CtrlShutdown"}] for process in (init, *execs)))
+
+    def test_all_and_one_exec(self, shim: Harness) -> None:
+        shim.run()
+        shim.run_exec("e1")
+        refused(status.FAILED_PRECONDITION, shim.kill, 9, exec_id="e1", all=True)
+
+    def test_one_exec(self, shim: Harness) -> None:
+        init = shim.run()
+        shim.run_exec("e1")
+        shim.kill(9, exec_id="e1")
+        assert shim.wait(exec_id="e1").exit_status == KILLED
+        assert init.calls == [] and shim.state().status == Status.RUNNING
+
+
+class TestPatienceForLateReaders:
+    """A process that ended by itself may have a client that is late; one that was made to end has none."""
+
+    def patient(self, io: FakeIO) -> bool:
+        eventually(lambda: io.patient is not None)
+        assert io.patient is not None
+        return io.patient()
+
+    def test_after_an_end_of_its_own(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.ios["c1"].drain.clear()
+        process.exit(0)
+        assert self.patient(shim.ios["c1"])
+        shim.ios["c1"].drain.set()
+        shim.wait()
+
+    @pytest.mark.parametrize("signal", [9, 15])
+    def test_after_a_signal(self, shim: Harness, signal: int) -> None:
+        process = shim.run()
+        shim.kill(signal)
+        process.exit(0)
+        assert not self.patient(shim.ios["c1"])
+
+    def test_ends_with_the_container(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.ios["c1"].drain.clear()
+        process.exit(0)
+        assert self.patient(shim.ios["c1"])
+        shim.containers["c1"].die()
+        eventually(lambda: not self.patient(shim.ios["c1"]))
+
+    def test_ends_with_a_delete(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.ios["c1"].drain.clear()
+        process.exit(0)
+        eventually(lambda: shim.state().status == Status.STOPPED)
+        shim.delete()
+        assert not self.patient(shim.ios["c1"])
+
+    def test_of_an_exec_ends_with_the_init(self, shim: Harness) -> None:
+        init = shim.run()
+        io = shim.add_exec("e1")
+        shim.start("e1")
+        io.drain.clear()
+        shim.containers["c1"].processes[-1].exit(0)
+        assert self.patient(io)
+        init.exit(0)
+        eventually(lambda: not self.patient(io))
+
+
+def test_running_out_of_memory_is_told_before_the_exit(shim: Harness) -> None:
+    shim.run().exit(0xC000012D)
+    assert shim.wait().exit_status == 0xC000012D
+    assert shim.publisher.told()[-2:] == ["oom c1", "exit c1"]
+
+
+class TestContainerDeath:
+    def test_of_a_created_task(self, shim: Harness) -> None:
+        shim.create()
+        shim.containers["c1"].die()
+        assert shim.wait().exit_status == 1
+        assert shim.publisher.told() == ["create c1", "exit c1"]
+
+    def test_with_a_process_whose_exit_follows(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.containers["c1"].die()
+        process.exit(8)
+        assert shim.wait().exit_status == 8
+
+    def test_with_a_process_whose_exit_is_lost(self, shim: Harness) -> None:
+        shim.run()
+        shim.run_exec("e1")
+        shim.containers["c1"].die()
+        assert shim.wait().exit_status == UNKNOWN_EXIT
+        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+
+
+class TestTerminal:
+    def test_resize(self, shim: Harness) -> None:
+        shim.create(terminal=True)
+        request = api.ResizePtyRequest(id="c1", width=132, height=50)
+        shim.call("ResizePty", request)  # not running: nothing to do
+        shim.start()
+        shim.call("ResizePty", request)
+        process = shim.containers["c1"].processes[0]
+        assert process.calls == [{"Operation": "ConsoleSize", "ConsoleSize": {"Height": 50, "Width": 132}}]
+        process.exit(0)
+        shim.wait()
+        shim.call("ResizePty", request)
+
+    def test_resize_without_one(self, shim: Harness) -> None:
+        shim.run()
+        refused(status.FAILED_PRECONDITION, shim.call, "ResizePty", api.ResizePtyRequest(id="c1", width=1, height=1))
+
+    def test_close_io_in_any_state_and_again(self, shim: Harness) -> None:
+        request = api.CloseIORequest(id="c1", stdin=True)
+        shim.create()
+        shim.call("CloseIO", request)
+        shim.start()
+        shim.call("CloseIO", request)
+        shim.containers["c1"].processes[0].exit(0)
+        shim.wait()
+        shim.call("CloseIO", request)
+        assert shim.ios["c1"].stdin_closed == 3
+
+
+class TestPause:
+    def test_and_resume(self, shim: Harness) -> None:
+        shim.run()
+        shim.call("Pause", api.PauseRequest(id="c1"))
+        assert shim.state().status == Status.PAUSED
+        refused(status.UNIMPLEMENTED, shim.call, "Pause", api.PauseRequest(id="c1"))
+        refused(status.FAILED_PRECONDITION, shim.delete)
+        refused(status.FAILED_PRECONDITION, shim.add_exec, "e1")
+        shim.call("Resume", api.ResumeRequest(id="c1"))
+        assert shim.state().status == Status.RUNNING
+        refused(status.UNIMPLEMENTED, shim.call, "Resume", api.ResumeRequest(id="c1"))
+        assert shim.publisher.told()[-2:] == ["paused c1", "resumed c1"]
+
+    def test_a_paused_task_can_be_killed(self, shim: Harness) -> None:
+        shim.run()
+        shim.call("Pause", api.PauseRequest(id="c1"))
+        shim.kill(9)
+        assert shim.wait().exit_status == KILLED
+        assert "resume" in shim.containers["c1"].calls
+
+    def test_where_hcs_refuses(self, shim: Harness) -> None:
+        from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
+
+        shim.run()
+        shim.containers["c1"].errors["pause"] = HcsError(NOT_SUPPORTED, "hcs::System::Pause c1")
+        assert "does not pause" in refused(status.UNIMPLEMENTED, shim.call, "Pause", api.PauseRequest(id="c1"))
+        assert shim.state().status == Status.RUNNING
+
+
+class TestUpdate:
+    WINDOWS = "types.containerd.io/opencontainers/runtime-spec/1/WindowsResources"
+
+    def update(self, shim: Harness, value: bytes, type_url: str = WINDOWS) -> None:
+        request = api.UpdateTaskRequest(id="c1", resources=PackedAny(type_url=type_url, value=value))
+        shim.call("Update", request)
+
+    def test_memory_and_processor(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(windows_version, "windows_build", lambda: 20348)
+        shim.run()
+        self.update(shim, b'{"memory": {"limit": 805306369}, "cpu": {"maximum": 4000}}')
+        assert shim.containers["c1"].calls[-2:] == [
+            ("modify", {"ResourcePath": "Container/Memory/SizeInMB", "RequestType": "Update", "Settings": 768}),
+            ("modify", {"ResourcePath": "Container/Processor", "RequestType": "Update", "Settings": {"Maximum": 4000}}),
+        ]
+
+    def test_a_build_that_cannot_change_processor_limits(
+        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(windows_version, "windows_build", lambda: 18362)
+        shim.run()
+        refused(status.UNIMPLEMENTED, self.update, shim, b'{"memory": {"limit": 1048576}, "cpu": {"maximum": 4000}}')
+        (change,) = [call[1] for call in shim.containers["c1"].calls if call[0] == "modify"]
+        assert change["ResourcePath"] == "Container/Memory/SizeInMB"
+
+    def test_nothing_given(self, shim: Harness) -> None:
+        shim.run()
+        refused(status.INVALID_ARGUMENT, shim.call, "Update", api.UpdateTaskRequest(id="c1"))
+
+    @pytest.mark.parametrize("value", [b"{", b"[]", b'{"cpu": {"count": 1, "shares": 2}}', b'{"memory": 3}'])
+    def test_nonsense(self, shim: Harness, value: bytes) -> None:
+        shim.run()
+        before = list(shim.containers["c1"].calls)
+        refused(status.UNKNOWN, self.update, shim, value)
+        assert shim.containers["c1"].calls == before

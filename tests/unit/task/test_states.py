@@ -1,0 +1,360 @@
+"""The task API's tables: every call in every state, codes, idempotence, exit values, the order of events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from shim.api import task as api
+from shim.api.types import Status
+from shim.api.wellknown import Any as PackedAny
+from shim.api.wire import Message
+from shim.task import exit_record
+from shim.task.pod import Role
+from shim.task.process import NOT_EXITED, ZERO_TIME
+from shim.ttrpc import status
+from shim.ttrpc.status import StatusError
+from tests.unit.task.fakes import Harness, eventually, refused
+
+REQUESTS: dict[str, Message] = {
+    "State": api.StateRequest(id="c1"),
+    "Start": api.StartRequest(id="c1"),
+    "Delete": api.DeleteRequest(id="c1"),
+    "Pids": api.PidsRequest(id="c1"),
+    "Pause": api.PauseRequest(id="c1"),
+    "Resume": api.ResumeRequest(id="c1"),
+    "Kill": api.KillRequest(id="c1", signal=9),
+    "Exec": api.ExecProcessRequest(id="c1", exec_id="e1"),
+    "ResizePty": api.ResizePtyRequest(id="c1"),
+    "CloseIO": api.CloseIORequest(id="c1"),
+    "Update": api.UpdateTaskRequest(id="c1", resources=PackedAny()),
+    "Wait": api.WaitRequest(id="c1"),
+    "Stats": api.StatsRequest(id="c1"),
+}
+
+
+class TestWithoutTask:
+    @pytest.mark.parametrize("method", REQUESTS)
+    def test_calls_about_a_task_find_none(self, shim: Harness, method: str) -> None:
+        assert "'c1'" in refused(status.NOT_FOUND, shim.call, method, REQUESTS[method])
+
+    def test_checkpoint_is_never_possible(self, shim: Harness) -> None:
+        refused(status.UNIMPLEMENTED, shim.call, "Checkpoint", api.CheckpointTaskRequest(id="c1"))
+
+    def test_connect_answers_for_any_id(self, shim: Harness) -> None:
+        for name in ("c1", "other"):
+            answer = api.ConnectResponse.decode(shim.call("Connect", api.ConnectRequest(id=name)))
+            assert (answer.shim_pid, answer.task_pid) == (4242, 0)
+
+    def test_shutdown_of_another_id_changes_nothing(self, shim: Harness) -> None:
+        shim.call("Shutdown", api.ShutdownRequest(id="other"))
+        assert shim.shutdowns == []
+
+    @pytest.mark.parametrize("now", [False, True])
+    def test_shutdown_answers_and_then_ends(self, shim: Harness, now: bool) -> None:
+        assert shim.call("Shutdown", api.ShutdownRequest(id="c1", now=now)) == b""
+        assert shim.shutdown_requested.wait(60)
+        assert shim.shutdowns == [now]
+
+    def test_an_undecodable_request_is_an_answer(self, shim: Harness) -> None:
+        with pytest.raises(StatusError) as caught:
+            shim.client.call("containerd.task.v2.Task", "State", b"\xff\xff", timeout=60)
+        assert caught.value.code == status.INTERNAL
+
+
+class TestStates:
+    def test_created(self, shim: Harness) -> None:
+        assert shim.create(stdin="/i", stdout="/o", stderr="/e").pid == 0
+        assert shim.state() == api.StateResponse(
+            id="c1", bundle=shim.bundle, status=Status.CREATED, stdin="/i", stdout="/o", stderr="/e",
+            exit_status=NOT_EXITED, exited_at=ZERO_TIME, exec_id="c1",
+        )  # fmt: skip
+        assert shim.containers["c1"].calls == []
+
+    def test_running(self, shim: Harness) -> None:
+        shim.run()
+        state = shim.state()
+        assert (state.status, state.pid, state.exit_status, state.exited_at) == (Status.RUNNING, 100, 255, ZERO_TIME)
+        assert shim.containers["c1"].calls == ["start", ("create_process", {"init": True})]
+
+    def test_stopped(self, shim: Harness) -> None:
+        process = shim.run()
+        before = time.time()
+        process.exit(3)
+        waited = shim.wait()
+        state = shim.state()
+        assert (state.status, state.pid, state.exit_status) == (Status.STOPPED, 100, 3)
+        assert state.exited_at is not None and waited.exited_at == state.exited_at
+        assert before - 1 <= state.exited_at.seconds <= time.time() + 1
+        deleted = shim.delete()
+        assert (deleted.pid, deleted.exit_status, deleted.exited_at) == (100, 3, state.exited_at)
+        for topic, event in shim.publisher.events:
+            if topic in ("/tasks/exit", "/tasks/delete"):
+                assert (event.pid, event.exit_status, event.exited_at) == (100, 3, state.exited_at)
+
+    def test_an_exit_code_is_unsigned(self, shim: Harness) -> None:
+        shim.run().exit(-1)
+        assert shim.wait().exit_status == 0xFFFFFFFF
+
+    def test_stopped_is_seen_before_the_output_has_drained(self, shim: Harness) -> None:
+        process = shim.run()
+        io = shim.ios["c1"]
+        io.drain.clear()
+        process.exit(0)
+        eventually(lambda: shim.state().status == Status.STOPPED)
+        assert "exit c1" not in shim.publisher.told()
+        assert io.closed == 0
+        io.drain.set()
+        assert shim.wait().exit_status == 0
+        assert io.closed == 1
+
+    def test_output_that_never_drains_does_not_keep_the_exit(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.ios["c1"].drain.clear()
+        process.exit(7)
+        assert shim.wait().exit_status == 7
+
+    def test_connect_tells_the_pid_once_there_is_one(self, shim: Harness) -> None:
+        def task_pid() -> int:
+            return api.ConnectResponse.decode(shim.call("Connect", api.ConnectRequest(id="c1"))).task_pid
+
+        shim.create()
+        assert task_pid() == 0  # or containerd's client would not delete a created task
+        shim.start()
+        assert task_pid() == 100
+
+    def test_the_exit_is_recorded_for_the_delete_command(self, shim: Harness) -> None:
+        shim.run().exit(5)
+        answer = shim.wait()
+        assert answer.exited_at is not None
+        assert exit_record.read(shim.bundle) == (5, answer.exited_at.seconds, answer.exited_at.nanos, 100)
+
+
+class TestCreate:
+    def test_twice(self, shim: Harness) -> None:
+        shim.create()
+        refused(status.ALREADY_EXISTS, shim.create)
+
+    def test_a_standalone_shim_takes_one_container(self, shim: Harness) -> None:
+        shim.create()
+        refused(status.ALREADY_EXISTS, shim.create, "c2")
+
+    def test_a_failed_create_leaves_nothing(self, shim: Harness) -> None:
+        shim.roles["c1"] = Role("container", "p")
+        refused(status.FAILED_PRECONDITION, shim.create)
+        refused(status.NOT_FOUND, shim.state)
+        refused(status.NOT_FOUND, shim.delete)
+        assert shim.publisher.events == []
+        shim.roles.clear()
+        shim.create()
+
+    def test_many_at_once_make_one(self, shim: Harness) -> None:
+        def create(_: int) -> int:
+            try:
+                shim.create()
+            except StatusError as error:
+                return error.code
+            return status.OK
+
+        with ThreadPoolExecutor(8) as pool:
+            codes = sorted(pool.map(create, range(16)))
+        assert codes == [status.OK] + [status.ALREADY_EXISTS] * 15
+
+
+class TestStart:
+    def test_twice(self, shim: Harness) -> None:
+        shim.run()
+        assert "running" in refused(status.FAILED_PRECONDITION, shim.start)
+
+    def test_after_the_exit(self, shim: Harness) -> None:
+        shim.run().exit(0)
+        shim.wait()
+        refused(status.FAILED_PRECONDITION, shim.start)
+
+    @pytest.mark.parametrize("step", ["start", "create_process"])
+    def test_a_failure_stops_the_task_and_tears_it_down(self, shim: Harness, step: str) -> None:
+        shim.create()
+        shim.containers["c1"].errors[step] = RuntimeError("the machine is on fire")
+        assert "on fire" in refused(status.UNKNOWN, shim.start)
+        assert shim.wait().exit_status == 1
+        state = shim.state()
+        assert (state.status, state.pid, state.exit_status) == (Status.STOPPED, 0, 1)
+        assert shim.containers["c1"].calls[-1] == "teardown"
+        assert shim.publisher.told() == ["create c1", "exit c1"]
+        assert shim.delete().exit_status == 1
+
+    def test_streams_that_cannot_be_attached_take_the_process_along(self, shim: Harness) -> None:
+        shim.create()
+        shim.ios["c1"].attach_error = OSError("no such pipe")
+        refused(status.UNKNOWN, shim.start)
+        assert shim.containers["c1"].processes[0].calls == ["terminate", "close"]
+        assert shim.wait().exit_status == 1
+
+    def test_the_start_event_comes_first_even_if_the_process_is_gone_already(self, shim: Harness) -> None:
+        shim.create()
+        container = shim.containers["c1"]
+        create_process = container.create_process
+
+        def dies_at_once(parameters: dict[str, Any]) -> Any:
+            process = create_process(parameters)
+            process.exit(9)
+            return process
+
+        container.create_process = dies_at_once  # type: ignore[method-assign]
+        shim.start()
+        assert shim.wait().exit_status == 9
+        assert shim.publisher.told() == ["create c1", "start c1", "exit c1"]
+
+
+class TestWait:
+    def test_any_number_of_callers_on_any_connection(self, shim: Harness) -> None:
+        process = shim.run()
+        clients = [shim.dial() for _ in range(3)]
+        request = api.WaitRequest(id="c1").encode()
+        threads_before = threading.active_count()
+
+        def wait(number: int) -> bytes:
+            return clients[number % 3].call("containerd.task.v2.Task", "Wait", request, timeout=30)
+
+        with ThreadPoolExecutor(60) as pool:
+            waits = [pool.submit(wait, number) for number in range(60)]
+            eventually(lambda: len(shim.pod.task("c1").init.done._callbacks) == 60)
+            # None of the server's: only the pool of this test, a thread per caller.
+            assert threading.active_count() - threads_before <= 60
+            process.exit(11)
+            answers = {future.result(60) for future in waits}
+        assert len(answers) == 1
+        assert api.WaitResponse.decode(answers.pop()).exit_status == 11
+        assert shim.wait().exit_status == 11  # and whoever comes later
+
+    def test_before_the_start(self, shim: Harness) -> None:
+        shim.create()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(shim.wait)
+            eventually(lambda: len(shim.pod.task("c1").init.done._callbacks) == 1)
+            shim.start()
+            shim.containers["c1"].processes[0].exit(4)
+            assert waiting.result(60).exit_status == 4
+
+    def test_a_waiter_whose_connection_is_gone_is_forgotten(self, shim: Harness) -> None:
+        process = shim.run()
+        client = shim.dial()
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(client.call, "containerd.task.v2.Task", "Wait", api.WaitRequest(id="c1").encode())
+            done = shim.pod.task("c1").init.done
+            eventually(lambda: len(done._callbacks) == 1)
+            client.close()
+            assert waiting.exception(10) is not None
+            eventually(lambda: not done._callbacks)
+        process.exit(2)
+        assert shim.wait().exit_status == 2
+
+    def test_comes_after_the_teardown_and_the_event(self, shim: Harness) -> None:
+        process = shim.run()
+        container = shim.containers["c1"]
+        container.teardown_gate.clear()
+        process.exit(0)
+        eventually(lambda: shim.state().status == Status.STOPPED)
+        refused(status.DEADLINE_EXCEEDED, shim.wait, timeout=0.1)
+        assert "exit c1" not in shim.publisher.told()
+        container.teardown_gate.set()
+        shim.wait()
+        assert shim.publisher.told()[-1] == "exit c1"
+
+
+class TestHandle:
+    def test_the_exit_is_told_before_the_handle_of_the_process_is_closed(self, shim: Harness) -> None:
+        process = shim.run()
+        process.close_block = threading.Event()
+        process.exit(0)
+        eventually(lambda: shim.publisher.told()[-1] == "exit c1" and process.calls == ["close"])
+        assert not shim.pod.task("c1").init.done.released, "whoever waits is released when nothing is held"
+        process.close_block.set()
+        assert shim.wait().exit_status == 0
+
+    def test_a_handle_that_cannot_be_closed_keeps_nobody(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+        process = shim.run()
+
+        def fail() -> None:
+            raise RuntimeError("no")
+
+        monkeypatch.setattr(process, "close", fail)
+        process.exit(3)
+        assert shim.wait(timeout=30).exit_status == 3
+
+
+class TestDelete:
+    def test_created(self, shim: Harness) -> None:
+        shim.create()
+        deleted = shim.delete()
+        assert (deleted.pid, deleted.exit_status) == (0, 0)
+        assert shim.containers["c1"].calls == ["teardown"]
+        assert shim.publisher.told() == ["create c1", "exit c1", "delete c1"]
+
+    def test_running(self, shim: Harness) -> None:
+        shim.run()
+        assert "'running' for delete" in refused(status.FAILED_PRECONDITION, shim.delete)
+
+    def test_again_gives_the_same(self, shim: Harness) -> None:
+        shim.run().exit(3)
+        first = shim.delete()
+        assert shim.delete() == first
+        assert shim.publisher.told().count("delete c1") == 2  # as Microsoft's shim tells it
+        assert shim.state().status == Status.STOPPED
+
+    def test_waits_for_the_teardown(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+        process = shim.run()
+        container = shim.containers["c1"]
+        container.teardown_gate.clear()
+        process.exit(0)
+        monkeypatch.setattr("shim.task.task.DELETE_TIMEOUT", 0.1)
+        eventually(lambda: shim.state().status == Status.STOPPED)
+        assert "try again" in refused(status.DEADLINE_EXCEEDED, shim.delete)
+        container.teardown_gate.set()
+        monkeypatch.undo()
+        shim.delete()
+        assert shim.publisher.told()[-2:] == ["exit c1", "delete c1"]
+
+    def test_a_failed_teardown_does_not_keep_the_exit(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.containers["c1"].errors["teardown"] = RuntimeError("layer in use")
+        process.exit(6)
+        assert shim.wait().exit_status == 6
+        assert shim.delete().exit_status == 6
+
+
+class TestShutdown:
+    def test_after_delete(self, shim: Harness) -> None:
+        shim.run().exit(0)
+        shim.delete()
+        shim.call("Shutdown", api.ShutdownRequest(id="c1"))
+        assert shim.shutdown_requested.wait(60)
+
+    def test_does_not_wait_for_ever_for_a_start_that_hangs(
+        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shim.task.pod.END_TIMEOUT", 0.1)
+        monkeypatch.setattr("shim.task.process.Process._enter.__defaults__", (0.1,))
+        shim.create()
+        hangs = threading.Event()
+        container = shim.containers["c1"]
+        monkeypatch.setattr(container, "start", lambda: hangs.wait(10))
+        with ThreadPoolExecutor(1) as pool:
+            starting = pool.submit(shim.start)
+            eventually(lambda: shim.pod.task("c1").init._gate.locked())
+            refused(status.DEADLINE_EXCEEDED, shim.kill, 9)
+            shim.shutdown()
+            assert shim.shutdown_requested.wait(60)
+            hangs.set()
+            starting.result(60)
+
+    def test_ends_what_still_runs_first(self, shim: Harness) -> None:
+        shim.run()
+        shim.call("Shutdown", api.ShutdownRequest(id="c1"))
+        assert shim.shutdown_requested.wait(60)
+        assert shim.containers["c1"].calls[-1] == "teardown"
+        assert shim.publisher.told()[-1] == "exit c1"

@@ -1,0 +1,340 @@
+"""What specs and annotations make of a utility VM: its settings, its document, and what is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from shim.oci.annotations import vm as names
+from shim.oci.errors import NO_KIND, InvalidSpec
+from shim.oci.spec import Spec
+from shim.uvm.settings import VmSettings
+from shim.uvm.windows import document
+from shim.uvm.windows.boot_files import BootFiles
+
+BUILD = 20348
+VM = "C:\\layers\\1\\UtilityVM"
+BOOT = BootFiles(f"{VM}\\Files", f"{VM}\\SystemTemplate.vhdx", "C:\\s\\c1\\vm\\sandbox.vhdx")
+GUID = "a8b1c9d0-1111-4222-8333-444455556666"
+ADMINISTRATORS = "D:P(A;;FA;;;SY)(A;;FA;;;BA)"
+LOG_SERVICE = "172dad59-976d-45f2-8b6c-6d1b13f2ac4d"
+LOG_SETTINGS = {
+    "BindSecurityDescriptor": ADMINISTRATORS,
+    "ConnectSecurityDescriptor": ADMINISTRATORS,
+    "AllowWildcardBinds": True,
+}
+COMPARTMENTS = {
+    "Key": {"Hive": "System", "Name": "CurrentControlSet\\Services\\gns"},
+    "Name": "EnableCompartmentNamespace",
+    "Type": "DWord",
+    "DWordValue": 1,
+}
+
+
+class Case:
+    def __init__(
+        self, annotations: dict[str, str] | None = None, resources: dict[str, Any] | None = None, *,
+        processors: int = 8, build: int = BUILD,
+    ) -> None:  # fmt: skip
+        windows = {"hyperv": {}, "resources": resources or {}}
+        self.warnings: list[str] = []
+        spec = Spec({"windows": windows, "annotations": annotations or {}})
+        self.settings = VmSettings(spec, processors, build, self.warnings.append)
+        self.warnings += spec.annotations.warnings
+        self.machine: dict[str, Any] = document.build("c1@vm", self.settings, BOOT)["VirtualMachine"]
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.machine["ComputeTopology"]["Memory"]
+        return found
+
+    @property
+    def processor(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.machine["ComputeTopology"]["Processor"]
+        return found
+
+    @property
+    def devices(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.machine["Devices"]
+        return found
+
+
+def refusal(annotations: dict[str, str], kind: str = NO_KIND, *, resources: Any = None, build: int = BUILD) -> str:
+    with pytest.raises(InvalidSpec) as caught:
+        Case(annotations, resources, build=build)
+    assert caught.value.kind == kind, caught.value
+    return caught.value.message
+
+
+def test_the_document_of_a_spec_that_asks_for_nothing() -> None:
+    """As Microsoft's shim writes it."""
+    settings = VmSettings(Spec({"windows": {"hyperv": {}}}), 8, BUILD, pytest.fail)
+    assert document.build("c1@vm", settings, BOOT) == {
+        "Owner": "containerd-shim-runhcs-v1.exe",
+        "SchemaVersion": {"Major": 2, "Minor": 1},
+        "VirtualMachine": {
+            "StopOnReset": True,
+            "Chipset": {
+                "Uefi": {"BootThis": {"DeviceType": "VmbFs", "DevicePath": "\\EFI\\Microsoft\\Boot\\bootmgfw.efi"}}
+            },
+            "ComputeTopology": {
+                "Memory": {"SizeInMB": 1024, "AllowOvercommit": True, "EnableHotHint": True},
+                "Processor": {"Count": 2},
+            },
+            "Devices": {
+                "Scsi": {
+                    "df6d0690-79e5-55b6-a5ec-c1e2f77f580a": {
+                        "Attachments": {"0": {"Type": "VirtualDisk", "Path": "C:\\s\\c1\\vm\\sandbox.vhdx"}}
+                    }
+                },
+                "HvSocket": {
+                    "HvSocketConfig": {
+                        "DefaultBindSecurityDescriptor": ADMINISTRATORS,
+                        "ServiceTable": {LOG_SERVICE: LOG_SETTINGS},
+                    }
+                },
+                "VirtualSmb": {
+                    "Shares": [
+                        {
+                            "Name": "os",
+                            "Path": "C:\\layers\\1\\UtilityVM\\Files",
+                            "Options": {
+                                "ReadOnly": True,
+                                "ShareRead": True,
+                                "CacheIo": True,
+                                "TakeBackupPrivilege": True,
+                                "PseudoOplocks": True,
+                            },
+                        }
+                    ],
+                    "DirectFileMappingInMB": 1024,
+                },
+            },
+            "RegistryChanges": {"AddValues": [COMPARTMENTS]},
+        },
+        "ShouldTerminateOnLastHandleClosed": True,
+    }
+
+
+def test_a_sized_vm() -> None:
+    case = Case(
+        {
+            names.VM_MEMORY_SIZE_IN_MB: "3000",
+            names.VM_PROCESSOR_COUNT: "1",
+            names.PROCESSOR_LIMIT: "50000",
+            names.PROCESSOR_WEIGHT: "200",
+            names.ALLOW_OVERCOMMIT: "false",
+            names.STORAGE_IOPS: "777",
+            names.STORAGE_BANDWIDTH: "888",
+            names.CONSOLE_PIPE: "\\\\.\\pipe\\con",
+        },
+        {"cpu": {"maximum": 5000}, "memory": {"limit": 512 << 20}},
+    )
+    assert case.memory == {"SizeInMB": 3000}
+    assert case.processor == {"Count": 1, "Limit": 50000, "Weight": 200}
+    assert case.machine["StorageQoS"] == {"IopsMaximum": 777, "BandwidthMaximum": 888}
+    assert case.devices["ComPorts"] == {"0": {"NamedPipe": "\\\\.\\pipe\\con"}}
+    assert case.settings.physically_backed
+
+
+def test_oci_fields_where_there_are_no_annotations() -> None:
+    case = Case(
+        {names.VM_MEMORY_SIZE_IN_MB: "0", names.PROCESSOR_LIMIT: "much"},
+        {
+            "memory": {"limit": 700 << 20},
+            "cpu": {"count": 3, "maximum": 5000, "shares": 300},
+            "storage": {"iops": 5, "bps": 6},
+        },
+    )
+    assert case.memory["SizeInMB"] == 700
+    assert case.processor == {"Count": 3, "Limit": 5000, "Weight": 300}
+    assert case.machine["StorageQoS"] == {"IopsMaximum": 5, "BandwidthMaximum": 6}
+    assert [names.PROCESSOR_LIMIT in warning for warning in case.warnings] == [True]
+
+
+@pytest.mark.parametrize(("asked", "given"), [("1023", 1024), ("1024", 1024), ("1", 2), ("4097", 4098)])
+def test_memory_is_rounded_up_to_even(asked: str, given: int) -> None:
+    case = Case({names.VM_MEMORY_SIZE_IN_MB: asked})
+    assert case.memory["SizeInMB"] == given
+    assert len(case.warnings) == (int(asked) != given)
+
+
+def test_processors_are_those_hcs_has() -> None:
+    case = Case({names.VM_PROCESSOR_COUNT: "64"}, processors=4)
+    assert case.processor == {"Count": 4} and "64" in case.warnings[0]
+    assert Case(processors=1).processor == {"Count": 1}
+
+
+def test_memory_that_is_its_own() -> None:
+    case = Case({names.PHYSICALLY_BACKED: "true", names.ALLOW_OVERCOMMIT: "true"})
+    assert case.memory == {"SizeInMB": 1024}
+    assert case.devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
+    assert case.settings.no_direct_map and case.settings.physically_backed
+
+
+def test_memory_details() -> None:
+    case = Case(
+        {
+            names.DEFERRED_COMMIT: "true",
+            names.LOW_MMIO_GAP: "64",
+            names.HIGH_MMIO_BASE: "128",
+            names.HIGH_MMIO_GAP: "256",
+        }
+    )
+    assert case.memory == {
+        "SizeInMB": 1024, "AllowOvercommit": True, "EnableHotHint": True, "EnableDeferredCommit": True,
+        "LowMmioGapInMB": 64, "HighMmioBaseInMB": 128, "HighMmioGapInMB": 256,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [{names.ALLOW_OVERCOMMIT: "false"}, {names.PHYSICALLY_BACKED: "true"}])
+def test_deferred_commit_needs_overcommit(other: dict[str, str]) -> None:
+    assert names.DEFERRED_COMMIT in refusal({names.DEFERRED_COMMIT: "true", **other})
+
+
+def test_cpu_group_and_resource_partition() -> None:
+    assert Case({names.CPU_GROUP: GUID.upper()}).processor["CpuGroup"] == {"Id": GUID}
+    assert Case({names.RESOURCE_PARTITION: GUID}).machine["ResourcePartitionId"] == GUID
+    assert "at the same time" in refusal({names.CPU_GROUP: GUID, names.RESOURCE_PARTITION: GUID})
+    assert "19043" in refusal({names.CPU_GROUP: GUID}, build=17763)
+    for bad in ("", "1234", "{" + GUID + "}"):
+        assert "GUID" in refusal({names.RESOURCE_PARTITION: bad})
+
+
+def test_dumps() -> None:
+    case = Case({names.DUMP_DIRECTORY: "C:\\dumps", "io.microsoft.container.processdumplocation": "C:\\p"})
+    assert case.machine["DebugOptions"] == {
+        "BugcheckSavedStateFileName": "C:\\dumps\\c1@vm-savedstate.vmrs",
+        "BugcheckNoCrashdumpSavedStateFileName": "C:\\dumps\\c1@vm-savedstate_nocrashdump.vmrs",
+    }
+    crash = case.devices["GuestCrashReporting"]["WindowsCrashSettings"]
+    assert crash == {"DumpFileName": "C:\\dumps\\c1@vm-windows-crash", "DumpType": "Full"}
+    values = case.machine["RegistryChanges"]["AddValues"]
+    assert [(value["Key"]["Name"], value["Name"], value["DWordValue"]) for value in values[:-1]] == [
+        ("ControlSet001\\Services\\WerSvc", "Start", 2),
+        ("Microsoft\\Windows\\Windows Error Reporting", "Disabled", 1),
+    ]
+
+
+def test_registry() -> None:
+    allowed = {"Key": {"Hive": "Software", "Name": "x"}, "Name": "n", "Type": "DWord", "DWordValue": 1}
+    forbidden = {**allowed, "Key": {"Hive": "Sam", "Name": "x"}}
+    case = Case({names.NO_COMPARTMENTS: "true", names.REGISTRY: json.dumps([allowed, forbidden])})
+    assert case.machine["RegistryChanges"] == {"AddValues": [allowed]}
+    assert names.REGISTRY in case.warnings[0]
+    assert Case({names.NO_COMPARTMENTS: "true"}).machine["RegistryChanges"] == {}
+
+
+def test_hvsocket_services() -> None:
+    settings = {"BindSecurityDescriptor": "D:P(A;;FA;;;WD)", "AllowWildcardBinds": True}
+    case = Case(
+        {
+            names.HVSOCKET_SERVICE + GUID.upper(): json.dumps(settings),
+            names.HVSOCKET_SERVICE + "nonsense": "{}",
+            names.FORWARD_LOGS: "false",
+        }
+    )
+    assert case.devices["HvSocket"]["HvSocketConfig"]["ServiceTable"] == {GUID: settings}
+    assert "nonsense" in case.warnings[0]
+    none = Case({names.FORWARD_LOGS: "false"})
+    assert none.devices["HvSocket"]["HvSocketConfig"] == {"DefaultBindSecurityDescriptor": ADMINISTRATORS}
+
+
+def sources(case: Case) -> list[dict[str, Any]]:
+    text = case.settings.log_sources
+    found: list[dict[str, Any]] = json.loads(base64.b64decode(text))["LogConfig"]["sources"] if text else []
+    return found
+
+
+def test_log_sources() -> None:
+    (default,) = sources(Case())
+    assert default["type"] == "ETW" and len(default["providers"]) == 13
+    provider = {"providerGuid": GUID, "providerName": "mine", "level": "Verbose"}
+    wish = {"logConfig": {"sources": [{"type": "ETW", "providers": [provider]}]}}
+    given = base64.b64encode(json.dumps(wish).encode())
+    (both,) = sources(Case({names.LOG_SOURCES: given.decode()}))
+    assert both["providers"] == [*default["providers"], provider]
+    (only,) = sources(Case({names.LOG_SOURCES: given.decode(), names.DEFAULT_LOG_SOURCES: "false"}))
+    assert only["providers"] == [provider]
+    assert sources(Case({names.DEFAULT_LOG_SOURCES: "false"})) == []
+    assert sources(Case({names.FORWARD_LOGS: "false"})) == []
+    wrong = Case({names.LOG_SOURCES: "not base64!"})
+    assert len(sources(wrong)) == 1 and names.LOG_SOURCES in wrong.warnings[0]
+
+
+def test_time_zone_and_shares() -> None:
+    assert Case({names.NO_TIME_ZONE: "true"}).settings.utc and not Case().settings.utc
+    assert Case({names.SHARES_READ_ONLY: "true"}).settings.shares_read_only
+    assert Case({names.NO_DIRECT_MAP: "true"}).devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
+
+
+class TestNuma:
+    OWN = {names.ALLOW_OVERCOMMIT: "false"}
+
+    def test_divided_by_hcs(self) -> None:
+        case = Case(
+            {
+                **self.OWN,
+                names.NUMA_PROCESSORS_PER_NODE: "2",
+                names.NUMA_MEMORY_PER_NODE: "512",
+                names.NUMA_PREFERRED_NODES: "1,0",
+            },
+            build=26100,
+        )
+        topology = case.machine["ComputeTopology"]
+        assert topology["Numa"] == {"MaxSizePerNode": 512, "PreferredPhysicalNodes": [1, 0]}
+        assert case.processor["NumaProcessorsSettings"] == {"count_per_node": {"max": 2}}
+        assert case.memory["SlitType"] == "FirmwareFallbackMeasured"
+
+    def listed(self, nodes: str = "0,1", processors: str = "1,1", memory: str = "512,512") -> dict[str, str]:
+        return {
+            **self.OWN,
+            names.NUMA_MAPPED_NODES: nodes,
+            names.NUMA_PROCESSORS: processors,
+            names.NUMA_MEMORY: memory,
+        }
+
+    def test_node_by_node(self) -> None:
+        case = Case(self.listed(), build=26100)
+        assert case.machine["ComputeTopology"]["Numa"] == {
+            "VirtualNodeCount": 2,
+            "Settings": [
+                {
+                    "VirtualNodeNumber": number,
+                    "PhysicalNodeNumber": number,
+                    "VirtualSocketNumber": number,
+                    "CountOfProcessors": 1,
+                    "CountOfMemoryBlocks": 512,
+                    "MemoryBackingType": "Physical",
+                }
+                for number in range(2)
+            ],
+        }
+        assert "NumaProcessorsSettings" not in case.processor
+
+    def test_all_nodes_may_be_any(self) -> None:
+        Case(self.listed(nodes="255,255"), build=26100)
+
+    @pytest.mark.parametrize(
+        ("annotations", "word"),
+        [
+            ({names.NUMA_PROCESSORS_PER_NODE: "2"}, "max-size-per-node"),
+            ({names.NUMA_MAPPED_NODES: "0,1"}, "length"),
+            ({"nodes": "0,255"}, "255"),
+            ({"nodes": "0,65"}, "64"),
+            ({"memory": "1024,0"}, "without memory"),
+            ({"memory": "512,256"}, "768"),
+            ({"processors": "1,2"}, "3 processors"),
+        ],
+    )
+    def test_refusals(self, annotations: dict[str, str], word: str) -> None:
+        named = any(key.startswith("io.") for key in annotations)
+        given = {**self.OWN, **annotations} if named else self.listed(**annotations)
+        assert word in refusal(given, build=26100)
+
+    def test_overcommit_and_old_builds(self) -> None:
+        assert "only Physical memory" in refusal({**self.listed(), names.ALLOW_OVERCOMMIT: "true"}, build=26100)
+        assert "26100" in refusal(self.listed())

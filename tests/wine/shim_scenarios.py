@@ -1,0 +1,230 @@
+"""Scenarios that any shim for HCS must pass, ours and Microsoft's: run by driver.py, inside Wine."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from shim.api.runhcs_options import Options
+from shim.api.wellknown import Any as PackedAny
+from shim.ttrpc.status import ClosedError, StatusError
+from tests.support.task_client import TaskClient
+from tests.wine.driver import Events, Pipe, Shim
+
+FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
+SHORT = 20.0
+
+
+def _process(command: str) -> dict[str, Any]:
+    return {"cwd": "C:\\", "commandLine": command, "args": [], "user": {}}
+
+
+def _refused(call: Any, *arguments: Any) -> int:
+    """The status code that a call is refused with; 0 if it is not."""
+    try:
+        call(*arguments)
+    except StatusError as error:
+        return error.code
+    return 0
+
+
+def shut_down(task: TaskClient, id: str | None = None) -> None:
+    """Microsoft's shim is gone before it has answered."""
+    try:
+        task.shutdown(id=id)
+    except (ClosedError, OSError):
+        pass
+
+
+def _come(events: Events, topic: str, count: int = 1) -> bool:
+    """Events are on their way for a moment."""
+    end = time.monotonic() + SHORT
+    while events.topics.count(topic) < count:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def steps(program: str, directory: str) -> Any:
+    """Every call in order, with the states between them."""
+    events = Events("steps")
+    shim = Shim(program, directory, "steps", FOREVER, events)
+    task = shim.start()
+    connected = task.connect()
+    task.create()
+    states = [task.state().status]
+    pid = task.start()
+    states.append(task.state().status)
+    pids = [process.pid for process in task.pids()]
+    stats = task.stats()
+    again = [_refused(task.create), _refused(task.start), _refused(task.delete)]
+    task.kill(15)
+    status = task.wait().exit_status
+    states.append(task.state().status)
+    deleted = task.delete()
+    came = _come(events, "/tasks/delete")
+    shut_down(task)
+    return {
+        "shim_pid": connected.shim_pid, "states": states, "pid": pid, "pids": pids, "stats": stats.type_url,
+        "again": again, "status": status, "deleted": [deleted.pid, deleted.exit_status], "came": came,
+        "events": events.topics, "gone": shim.gone(),
+    }  # fmt: skip
+
+
+def unstarted(program: str, directory: str) -> Any:
+    """A container that is created and deleted without ever having been started."""
+    shim = Shim(program, directory, "unstarted", FOREVER, Events("unstarted"))
+    task = shim.start()
+    task.create()
+    deleted = _refused(task.delete)
+    shut_down(task)
+    return {"refused": deleted, "gone": shim.gone()}
+
+
+def broken(program: str, directory: str) -> Any:
+    """A container whose layers do not exist, and one whose program does not: both leave nothing behind."""
+    events = Events("broken")
+    shim = Shim(program, directory, "broken", "no-such-program.exe", events)
+    task = shim.start()
+    task.create()
+    started = _refused(task.start)
+    deleted = _refused(task.delete)
+    shut_down(task)
+    missing = [os.path.join(directory, "no-base"), os.path.join(directory, "no-scratch")]
+    other = Shim(program, directory, "layerless", "cmd /c exit 0", events, windows={"layerFolders": missing})
+    client = other.start()
+    created = _refused(client.create)
+    shut_down(client)
+    other.delete()
+    return {"started": started, "deleted": deleted, "created": created, "gone": [shim.gone(), other.gone()]}
+
+
+def execs(program: str, directory: str) -> Any:
+    """Processes in a running container: output, exit codes, kill, and a delete that comes too early."""
+    shim = Shim(program, directory, "execs2", FOREVER, Events("execs2"))
+    task = shim.start()
+    task.create()
+    task.start()
+    found = []
+    for number in range(3):
+        out, err = Pipe(f"execs2-out{number}"), Pipe(f"execs2-err{number}")
+        name = f"exec{number}"
+        process = _process(f"cmd /c echo out {number}& echo err>&2& exit {number}")
+        task.exec(name, process, stdout=out.path, stderr=err.path)
+        task.start(name)
+        status = task.wait(name).exit_status
+        found.append([status, out.text().strip(), err.text().strip(), task.delete(name).exit_status])
+    task.exec("lasting", _process(FOREVER))
+    task.start("lasting")
+    early = _refused(task.delete, "lasting")
+    task.kill(9, "lasting")
+    killed = task.wait("lasting").exit_status
+    state = task.state("lasting").status
+    task.delete("lasting")
+    gone = _refused(task.state, "lasting")
+    running = task.state().status
+    task.kill(9)
+    task.wait()
+    task.delete()
+    shut_down(task)
+    return {
+        "found": found, "early": early, "killed": killed, "state": state, "gone_exec": gone, "running": running,
+        "gone": shim.gone(),
+    }  # fmt: skip
+
+
+def pod(program: str, directory: str) -> Any:
+    """A sandbox and two containers, one shim for all of them."""
+    return _pod(program, directory, "pod", {})
+
+
+def _pod(program: str, directory: str, name: str, windows: dict[str, Any], **fields: Any) -> Any:
+    events = Events(name)
+
+    def member(id: str, role: str, command: str) -> Shim:
+        names = {"io.kubernetes.cri.container-type": role, "io.kubernetes.cri.sandbox-id": name}
+        return Shim(program, directory, id, command, events, annotations=names, windows=windows)
+
+    sandbox = member(name, "sandbox", FOREVER)
+    if windows:
+        boot_image(directory)
+    task = sandbox.start()
+    task.create(**fields)
+    sandbox_pid = task.start()
+    outputs, statuses, addresses = [], [], []
+    for number in (1, 2):
+        out = Pipe(f"{name}-{number}-out")
+        workload = member(f"{name}-{number}", "container", f"cmd /c echo from {number}& exit {number}")
+        client = workload.start()
+        addresses.append(workload.address)
+        client.create(stdout=out.path, **fields)
+        client.start()
+        statuses.append(client.wait().exit_status)
+        outputs.append(out.text().strip())
+        client.delete()
+        workload.delete()
+    state = task.state().status
+    task.kill(9)
+    task.wait()
+    task.delete()
+    came = _come(events, "/tasks/delete", 3)
+    shut_down(task)
+    gone = sandbox.gone()
+    sandbox.delete()
+    return {
+        "pid": sandbox_pid, "outputs": outputs, "statuses": statuses, "same": set(addresses) == {sandbox.address},
+        "state": state, "came": came, "events": sorted(events.topics), "gone": gone,
+    }  # fmt: skip
+
+
+def boot_image(directory: str) -> None:
+    """What a utility VM boots from, in the base layer."""
+    utility = os.path.join(directory, "base", "UtilityVM")
+    os.makedirs(os.path.join(utility, "Files", "EFI", "Microsoft", "Boot"), exist_ok=True)
+    with open(os.path.join(utility, "SystemTemplate.vhdx"), "w") as file:
+        file.write("template")
+
+
+def isolated(**fields: Any) -> PackedAny:
+    values = Options(
+        sandbox_isolation=Options.SandboxIsolation.HYPERVISOR, sandbox_platform="windows/amd64", **fields
+    )  # fmt: skip
+    return PackedAny(type_url=Options.FULL_NAME, value=values.encode())
+
+
+def hypervisor(program: str, directory: str) -> Any:
+    """A container in a utility VM of its own: its streams, an exec, its end."""
+    events = Events("hypervisor")
+    shim = Shim(program, directory, "hypervisor", "cmd /c more& exit 7", events, windows={"hyperv": {}})
+    boot_image(directory)
+    given, out, err = Pipe("hypervisor-in"), Pipe("hypervisor-out"), Pipe("hypervisor-err")
+    task = shim.start()
+    task.create(stdin=given.path, stdout=out.path, stderr=err.path, options=isolated())
+    pid = task.start()
+    second = Pipe("hypervisor-second")
+    task.exec("two", _process("cmd /c echo second& exit 5"), stdout=second.path)
+    task.start("two")
+    exec_status = task.wait("two").exit_status
+    task.delete("two")
+    pids = [process.pid for process in task.pids()]
+    given.write(b"through the VM\r\n")
+    given.end()
+    status = task.wait().exit_status
+    text = out.text()
+    deleted = task.delete().exit_status
+    came = _come(events, "/tasks/delete")
+    shut_down(task)
+    return {
+        "pid": pid, "second": [exec_status, second.text().strip()], "pids": pids, "status": status,
+        "text": text.strip(), "deleted": deleted, "came": came, "events": events.topics, "gone": shim.gone(),
+    }  # fmt: skip
+
+
+def hypervisor_pod(program: str, directory: str) -> Any:
+    """A sandbox that is a utility VM, and two containers in it."""
+    return _pod(program, directory, "vmpod", {"hyperv": {}}, options=isolated())
+
+
+ALL = (steps, unstarted, broken, execs, pod, hypervisor, hypervisor_pod)
