@@ -82,7 +82,7 @@ class Version(NamedTuple):
 class Client:
     def __init__(self, address: str, namespace: str = "default", timeout: float = TIMEOUT) -> None:
         self.timeout = timeout
-        self._metadata = [("containerd-namespace", namespace)]
+        self._metadata = (("containerd-namespace", namespace),)
         # A containerd that restarts is found again at once, not after gRPC's growing pauses.
         options = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 1000)]
         self._channel = grpc.insecure_channel(f"unix://{address}", options)
