@@ -25,7 +25,7 @@ native: $(STAMP) ## generate the cffi module and build the emulator's native lib
 proto: $(STAMP) ## regenerate shim/api and runhcs/containerd_api from proto/
 	$(BIN)/python scripts/generate_api.py
 
-docs: $(STAMP) ## regenerate docs/annotations.md and docs/options.md
+docs: $(STAMP) ## regenerate the generated pages below docs/
 	$(BIN)/python scripts/generate_docs.py
 
 test: ## everything: sets up what is missing, runs all levels, says what was left out

@@ -36,7 +36,7 @@ examples:
   python -m bench compare A/results.json B/results.json   what became faster or slower, and whether that is noise
   python -m bench report results.json                 table, report.html and all other files once more
 
-Candidates take turns in one run; only their ratios say something about another machine. docs/benchmarks.md tells how to
+Candidates take turns in one run; only their ratios hold for another machine. docs/how-to/benchmarks.md tells how to
 read the results and what they do not show.
 
 exit status: 0 passed; 1 a bound broken with confidence, an error, events out of order, a leak; 2 wrong usage

@@ -1,4 +1,4 @@
-"""Write docs/annotations.md and docs/options.md from the tables that the shim itself uses. `make docs` runs this."""
+"""Write the generated pages of docs/ from the tables that the shim itself uses. `make docs` runs this."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def pages() -> dict[str, str]:
-    return {"annotations.md": annotations_page(), "options.md": options_page()}
+    return {"reference/annotations.md": annotations_page(), "reference/options.md": options_page()}
 
 
 def annotations_page() -> str:

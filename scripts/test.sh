@@ -10,7 +10,7 @@ levels=unit,emulated,containerd,wine
 if [ "${1:-}" = --levels ]; then levels=$2; shift 2; fi
 jobs=${TEST_JOBS:-4}
 left_out=()
-# So many failed tests of a level are tried once more, and named at the end if they pass then (docs/decisions.md).
+# So many failed tests of a level are tried once more, and named at the end if they pass then (docs/explanation/decisions).
 UNSTEADY=2
 unsteady=()
 

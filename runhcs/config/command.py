@@ -15,7 +15,7 @@ A name says what a runtime is, and any build and size may be asked for:
   runhcs-wcow-hypervisor-20348-1vp2gb           ... with 1 virtual processor and 2 GiB
   runhcs-wcow-hypervisor-20348-reserve-4core    ... that sees 4 cores only, with memory that is all reserved
 
-What is printed has comments that explain it; docs/runtimeclasses.md tells the whole story.
+What is printed has comments that explain it; docs/how-to/runtimeclasses.md tells the whole story.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def _runtime(runtime: Runtime, section: str) -> str:
         f"# {runtime.summary[0].upper()}{runtime.summary[1:]}.",
         f"[{section}]",
         f"  runtime_type = {_quoted(RUNTIME_TYPE)}",
-        "  # Annotations of pods, and of containers, that the shim gets to see: docs/annotations.md.",
+        "  # Annotations of pods, and of containers, that the shim gets to see: docs/reference/annotations.md.",
         f"  pod_annotations = {_list(VM_POD_PATTERNS if runtime.hypervisor else PROCESS_POD_PATTERNS)}",
         f"  container_annotations = {_list(CONTAINER_PATTERNS)}",
     ]

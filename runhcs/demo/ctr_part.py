@@ -167,7 +167,8 @@ def run_with_ctr(workspace: Workspace, screen: Screen) -> dict[str, Any]:
         screen.output(f"/tasks/… of {name + ':':<6} {', '.join(tasks)}")
     screen.line()
     screen.paragraph(
-        "For your own containerd, `runhcs install` puts the shim where it finds it; docs/usage.md goes on from here. "
+        "For your own containerd, `runhcs install` puts the shim where it finds it; "
+        "docs/tutorial/first-containers.md goes on from here. "
         "With --keep this one stays, for you to try things."
     )
     return {"containerd": version, "commands": typist.commands, "events": told}

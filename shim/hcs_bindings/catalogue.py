@@ -1,6 +1,7 @@
 """What each code means, what usually causes it, and what to do next: read by people who run Windows nodes.
 
-Imported only when an error is shown. `docs/errors.md` is generated from it (`python -m shim.hcs_bindings.catalogue`).
+Imported only when an error is shown. `docs/reference/errors.md` is generated from it
+(`python -m shim.hcs_bindings.catalogue`).
 Codes of HCS are listed in computecore's spelling; 0xC037xxxx finds them as well.
 """
 
@@ -47,7 +48,7 @@ def by_name(name: str) -> Entry | None:
 
 
 def markdown() -> str:
-    """docs/errors.md."""
+    """docs/reference/errors.md."""
     lines = [
         "# Errors of the Host Compute Service",
         "",
@@ -71,6 +72,6 @@ def markdown() -> str:
 if __name__ == "__main__":
     from os.path import abspath, dirname, join
 
-    path = join(dirname(dirname(dirname(abspath(__file__)))), "docs", "errors.md")
+    path = join(dirname(dirname(dirname(abspath(__file__)))), "docs", "reference", "errors.md")
     with open(path, "w", encoding="utf-8") as file:
         file.write(markdown())

@@ -1,7 +1,7 @@
 """The runtime options, one row for each: what is allowed, what it does, or why it does nothing.
 
-`docs/options.md` is made of these rows. Fields have the names of the protobuf message; keys are Go's names for them, as
-they stand in containerd's configuration.
+`docs/reference/options.md` is made of these rows. Fields have the names of the protobuf message; keys are Go's names,
+as they stand in containerd's configuration.
 """
 
 from __future__ import annotations
@@ -165,7 +165,8 @@ OPTIONS = (
     # Our own: no field of the message, so it comes by TOML only.
     Option(
         0, "sandbox_os_version", "SandboxOsVersion", str,
-        "The version of Windows that containers, or VMs, are to be; see [runtimeclasses.md](runtimeclasses.md). "
+        "The version of Windows that containers, or VMs, are to be; see "
+        "[runtimeclasses.md](../how-to/runtimeclasses.md). "
         "Becomes annotation `io.microsoft.virtualmachine.sandbox-os-version`.",
     ),
 )  # fmt: skip

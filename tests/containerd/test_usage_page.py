@@ -1,4 +1,4 @@
-"""docs/usage.md tells the truth: its `sh` blocks are run, in order, on each containerd."""
+"""docs/tutorial/first-containers.md tells the truth: its `sh` blocks are run, in order, on each containerd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.containerd.daemon import Containerd
 from tests.support.emulator import Emulator
 from tests.support.image import make_image
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "usage.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "first-containers.md"
 PLACE = "/srv/windows"
 IMAGE = "docker.io/library/busybox:latest"
 

@@ -1,6 +1,6 @@
 """What Microsoft's shim sent and answered, case by case, against what this one does.
 
-Every difference is in `tests/parity/expected.py` with its reason, and every reason is a heading of docs/parity.md.
+Every difference is in `tests/parity/expected.py` with its reason: a heading of docs/reference/parity.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.emulator import Emulator, eventually
 from tests.support.shims import Shims
 
 GROUPS = cases.groups()
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "parity.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "parity.md"
 RECORDED_BUILD = "18362"
 
 

@@ -1,4 +1,4 @@
-"""The differences from the recordings that are meant, each with its reason: a heading of docs/parity.md.
+"""The differences from the recordings that are meant, each with its reason: a heading of docs/reference/parity.md.
 
 A difference is a line of `tests.parity.differences`, in which `<id>` is the case's task. It is allowed where the
 recording has all of `given`, and it is required where it has all of `when`: an entry that no longer holds makes the

@@ -40,7 +40,8 @@ SANDBOX_OS_VERSION = Annotation(
     "io.microsoft.virtualmachine.sandbox-os-version",
     Kind("build, version or release: `20348`, `10.0.20348`, `ltsc2022`", "the create fails"),
     ANY,
-    "The version of Windows that the container, or the pod's VM, is to be: see [runtimeclasses.md](runtimeclasses.md). "
+    "The version of Windows that the container, or the pod's VM, is to be: see "
+    "[runtimeclasses.md](../how-to/runtimeclasses.md). "
     "Same as the option SandboxOsVersion.",
 )
 
@@ -135,7 +136,7 @@ HOST_PROCESS = Annotation(
     EXACTLY_TRUE,
     ANY,
     "A host-process container: processes of the host itself, or of the utility VM it is in, with the container's files "
-    "at a place among its own. See [usage.md](usage.md).",
+    "at a place among its own. See [usage.md](../tutorial/first-containers.md).",
     default="false",
 )
 HOST_PROCESS_INHERIT_USER = Annotation(

@@ -2,7 +2,7 @@
 
 The modules `annotations`, `vm_annotations` and `other_annotations` are the table: one row for every annotation that
 runhcs shims know. Rows are keys, so code asks `annotations.number(names.PROCESSOR_COUNT)` and cannot ask for what the
-table does not have; `docs/annotations.md` is made of the same rows.
+table does not have; `docs/reference/annotations.md` is made of the same rows.
 """
 
 from __future__ import annotations

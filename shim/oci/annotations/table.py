@@ -67,7 +67,7 @@ def review(spec: Spec, keys: Iterable[str]) -> None:
 def _review(key: str, spec: Spec) -> None:
     row = find(key)
     if row is None:
-        note(spec, f"annotation {key} is not known to this shim and has no effect: docs/annotations.md lists all")
+        note(spec, f"annotation {key} is not known to this shim and has no effect (docs/reference/annotations.md)")
     elif row.outcome == NO_EFFECT:
         note(spec, f"annotation {key} has no effect. {row.effect}")
     elif row.scope in (VM, CONTAINER_IN_VM) and not spec.is_isolated:

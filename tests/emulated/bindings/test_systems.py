@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_example_of_the_documentation(emulator: Emulator) -> None:
-    page = (ROOT / "docs" / "hcs-bindings.md").read_text()
+    page = (ROOT / "docs" / "reference" / "hcs-bindings.md").read_text()
     code = (ROOT / "docs" / "examples" / "hello_hcs.py").read_text()
     assert code.split('"""\n\n', 1)[1] in page
     done = subprocess.run(

@@ -116,7 +116,7 @@ def test_an_unknown_code_still_says_something() -> None:
 
 
 def test_the_page_of_errors_is_current() -> None:
-    assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == catalogue.markdown(), (
+    assert (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8") == catalogue.markdown(), (
         "run `python -m shim.hcs_bindings.catalogue`"
     )
 

@@ -1,4 +1,4 @@
-"""Dependencies point one way (docs/architecture.md), and only `shim/platform` knows the operating system."""
+"""Dependencies point one way (docs/explanation/architecture.md); only `shim/platform` knows the operating system."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 def test_the_emulator_knows_nothing_of_the_shim() -> None:
-    """It stands for Windows: what both shared could be wrong in both (docs/decisions.md)."""
+    """It stands for Windows: what both shared could be wrong in both (docs/explanation/decisions.md)."""
     files = (ROOT / "hcs_emulator").rglob("*.py")
     found = {f"{path.relative_to(ROOT)}: {name}" for path in files for name in imports(path)}
     assert not {one for one in found if one.split(": ")[1].split(".")[0] in {"shim", "runhcs", "bench", "tests"}}

@@ -91,7 +91,7 @@ def test_the_defaults_have_what_windows_nodes_use() -> None:
 
 def test_help_teaches() -> None:
     code, out, _ = run("--help")
-    assert code == 0 and "runhcs-wcow-hypervisor-20348-1vp2gb" in out and "docs/runtimeclasses.md" in out
+    assert code == 0 and "runhcs-wcow-hypervisor-20348-1vp2gb" in out and "docs/how-to/runtimeclasses.md" in out
     for what in ("containerd", "runtimeclass"):
         assert "Example: runhcs config" in run(what, "--help")[1]
 
