@@ -50,7 +50,7 @@ dist-windows: native ## the zip for Windows nodes, under dist/
 lint: $(STAMP) ## ruff and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file packaging/windows/mypy.ini
+	$(BIN)/mypy --config-file launcher/windows/mypy.ini
 
 lock: ## resolve requirements/dev.in into the lock file
 	uv pip compile -q --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/dev.in -o requirements/dev.lock
@@ -62,4 +62,4 @@ demo: $(STAMP) ## run containers on the emulator, with and without containerd
 	$(BIN)/runhcs demo
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist hcs_emulator/native/build runhcs/launcher/build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist hcs_emulator/native/build launcher/linux/build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,10 +25,10 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from runhcs.launcher.build import NoCompilerError, compiled, with_settings
-from runhcs.launcher.build_interpreter import NoInterpreterError, linked
-from runhcs.launcher.bundle import write_bundle
-from runhcs.launcher.placing import write_whole
+from launcher.linux.atomic_install import write_whole
+from launcher.linux.build import NoCompilerError, compiled, with_settings
+from launcher.linux.build_interpreter import NoInterpreterError, linked
+from launcher.linux.bundle import write_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "containerd-shim-runhcs-v1"

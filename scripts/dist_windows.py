@@ -3,7 +3,7 @@
 dist/containerd-shim-runhcs-<version>-windows-amd64.zip holds two programs and a folder; unpacked beside containerd.exe
 it works, with no Python on the node:
 
-    containerd-shim-runhcs-v1.exe, runhcs.exe     launchers (packaging/windows/launcher.c)
+    containerd-shim-runhcs-v1.exe, runhcs.exe     launchers (launcher/windows/launcher.c)
     containerd-shim-runhcs/python313.dll …        the embeddable CPython, by version and hash
     containerd-shim-runhcs/python313.zip          of its standard library, what our programs can load
     containerd-shim-runhcs/lib/                   our packages as bytecode, and what every shim loads, unpacked: a file
@@ -32,9 +32,9 @@ from pe_image import with_import_renamed, with_whole_pages
 from wine_prefix import Prefix
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ROOT / "packaging" / "windows"
+SOURCES = ROOT / "launcher" / "windows"
 # What the launchers of Linux and of Windows have in common.
-SHARED = ROOT / "runhcs" / "launcher"
+SHARED = ROOT / "launcher" / "common"
 FOLDER = "containerd-shim-runhcs"
 CACHE = Path(
     os.environ.get("RUNHCS_CACHE")
@@ -71,9 +71,9 @@ PROGRAMS = {
     "runhcs.exe": "from runhcs.__main__ import main\nsys.exit(main())\n",
 }
 # What the shim's does without Python.
-NATIVE = [SOURCES / f"{name}.c" for name in ("native", "files", "pipes", "input", "start", "join", "delete",
+NATIVE = [SOURCES / f"{name}.c" for name in ("commands", "files", "pipes", "stdin_options", "start", "join", "delete",
                                                "standby")]  # fmt: skip
-NATIVE += [SHARED / f"{name}.c" for name in ("command", "connect", "leftovers", "options", "spec")]
+NATIVE += [SHARED / f"{name}.c" for name in ("command_line", "connect", "exit_and_ledger", "runtime_options", "spec")]
 CHANGES = """\
 Files here that are not as their authors published them, and how they differ:
 
@@ -136,14 +136,14 @@ def small_library(name: str, source: str, function: str, work: Path, *libraries:
 
 
 def without_user32(library: bytes, work: Path) -> dict[str, bytes]:
-    """cffi's library and what it loads in place of user32.dll (packaging/windows/no_messages.c)."""
+    """cffi's library and what it loads in place of user32.dll (launcher/windows/no_messages.c)."""
     changed = with_whole_pages(with_import_renamed(library, "USER32.dll", "no-msg.dll"))
     other = small_library("no-msg", "no_messages.c", "MessageBoxA", work)
     return {"no-msg.dll": other, cffi_backend()[0]: changed}
 
 
 def without_bcrypt(library: bytes, work: Path) -> dict[str, bytes]:
-    """Python's library and what it loads in place of bcrypt.dll (packaging/windows/random.c)."""
+    """Python's library and what it loads in place of bcrypt.dll (launcher/windows/random.c)."""
     changed = with_whole_pages(with_import_renamed(library, "bcrypt.dll", "py-rng.dll"))
     other = small_library("py-rng", "random.c", "BCryptGenRandom", work, "-ladvapi32")
     return {"py-rng.dll": other, PYTHON_DLL: changed}

@@ -1,6 +1,6 @@
 """`start`, after the launcher has done it: be the daemon.
 
-`runhcs/launcher/start.c` has read the bundle's annotations, made the socket and the files, and left the caller's world
+`launcher/linux/start.c` has read the bundle's annotations, made the socket and the files, and left the caller's world
 behind. It tells the rest by an option of the interpreter and by descriptors with fixed numbers; a spare of the standby
 gets the same by message. The line to the launcher works as the one to a `start` in Python, which
 `shim.platform.linux.daemon` describes: a launcher that ends without a word takes the daemon with it.

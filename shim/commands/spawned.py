@@ -1,7 +1,7 @@
 """`start` and `serve` on a system without fork: two processes that shake hands (`shim.platform.windows.daemon`).
 
 The daemon creates the endpoint and says so before `start` prints the address, so nobody ever dials in vain. The usual
-`start` is the launcher's own (packaging/windows/start.c): it has made the endpoint, and the daemon is given it.
+`start` is the launcher's own (launcher/windows/start.c): it has made the endpoint, and the daemon is given it.
 """
 
 from __future__ import annotations

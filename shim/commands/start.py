@@ -4,7 +4,7 @@ containerd runs this in the bundle and takes stdout for the shim's address; stde
 listens before there is a daemon: containerd's first connection waits in the backlog while the forked child gets
 ready.
 
-Where there is a C compiler, `runhcs/launcher/start.c` does this without Python for what usually comes, and leaves to
+Where there is a C compiler, `launcher/linux/start.c` does this without Python for what usually comes, and leaves to
 this module what does not, and all errors.
 
 A container that belongs to a pod gets no daemon of its own but its sandbox's.

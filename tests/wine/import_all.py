@@ -8,7 +8,7 @@ import sys
 folder, here = sys.argv[1], os.path.dirname(os.path.abspath(__file__))
 before = set(sys.modules)
 sys.path[:] = [os.path.join(folder, "lib")]
-with open(os.path.join(here, "..", "..", "packaging", "windows", "boot.py"), encoding="utf-8") as file:
+with open(os.path.join(here, "..", "..", "launcher", "windows", "boot.py"), encoding="utf-8") as file:
     exec(file.read())
 
 import json  # noqa: E402

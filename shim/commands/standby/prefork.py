@@ -5,7 +5,7 @@ first gets it: the spare becomes the daemon, by the same code as a process of it
 shares this process's memory for as long as it lives. Meanwhile the standby forks the next spare.
 
 It goes when nobody has needed it for a while, when a file of what it has loaded is changed, or when its socket is taken
-away. It never holds up a command: see `runhcs/launcher/standby.c`.
+away. It never holds up a command: see `launcher/linux/standby.c`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ It waits at its pipe, and the launcher that comes first gets it: the spare goes 
 have started, by the very same code (`shim.commands.spawned`). A while later that daemon starts the next spare. So there
 is one at a time, and it goes when nobody has needed it for a while or its program has been replaced.
 
-It never holds up a command: see `packaging/windows/standby.c`.
+It never holds up a command: see `launcher/windows/standby.c`.
 """
 
 from __future__ import annotations

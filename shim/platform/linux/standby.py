@@ -1,6 +1,6 @@
 """The standby's side of the socket: who asks, what they hand over, and becoming what they would have become.
 
-`runhcs/launcher/standby.c` is the other side and says how the two agree. A spare takes over arguments, environment and
+`launcher/linux/standby.c` is the other side and says how the two agree. A spare takes over arguments, environment and
 the descriptors of a daemon. What a process cannot take over is in the socket's name, so that a caller who differs in it
 never finds this standby.
 """

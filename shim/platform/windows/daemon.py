@@ -5,7 +5,7 @@ The two speak over the child's standard input and output, which are pipes:
     start -> daemon    u32 length and what came on start's own stdin, then D when the address has been handed over
     daemon -> start    R when the endpoint listens
 
-The launcher's `start` (packaging/windows/start.c) has made the endpoint itself and does not wait: the daemon has no
+The launcher's `start` (launcher/windows/start.c) has made the endpoint itself and does not wait: the daemon has no
 standard output then.
 
 A parent that dies in between leaves a child that reads the end of its input instead of D, and goes too: nobody else

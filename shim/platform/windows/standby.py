@@ -1,6 +1,6 @@
 """The standby's side of its pipe: who asks, what they hand over, and becoming what they would have started.
 
-`packaging/windows/standby.c` is the other side and says how the two agree. A spare takes over arguments, environment,
+`launcher/windows/standby.c` is the other side and says how the two agree. A spare takes over arguments, environment,
 what came on stdin, and two handles that the launcher has put into this process: the shim's pipe and the panic log.
 """
 

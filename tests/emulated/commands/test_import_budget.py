@@ -11,8 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from launcher.linux.bundle import COMMANDS, DAEMON
 from runhcs.install import python as python_program
-from runhcs.launcher.bundle import COMMANDS, DAEMON
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from tests.support.shim_commands import MEMBER, SANDBOX, Binary, connect, dial

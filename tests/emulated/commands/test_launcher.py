@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from launcher.linux.build import FLAGS, SOURCES, compiled, with_settings
+from launcher.linux.build_interpreter import NoInterpreterError, linked
 from runhcs.install import python
-from runhcs.launcher.build import FLAGS, SOURCES, compiled, with_settings
-from runhcs.launcher.build_interpreter import NoInterpreterError, linked
 from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runhcs.launcher.build import FLAGS, HERE
+from launcher.linux.build import COMMON, FLAGS, HERE
 from shim.__main__ import parse
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
@@ -24,7 +24,10 @@ from shim.lean_json import loads
 from shim.platform import endpoint
 
 RUNHCS = "containerd.runhcs.v1.Options"
-READERS = ("address.c", "command.c", "files.c", "options.c", "sha256.c", "spec.c")
+READERS = (
+    HERE / "address.c", HERE / "files.c", HERE / "sha256.c",
+    COMMON / "command_line.c", COMMON / "runtime_options.c", COMMON / "spec.c",
+)  # fmt: skip
 ASKED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -54,7 +57,7 @@ class Probe:
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     program = tmp_path_factory.mktemp("probe") / "probe"
-    sources = [Path(__file__).with_name("launcher_probe.c"), *(HERE / name for name in READERS)]
+    sources = [Path(__file__).with_name("launcher_probe.c"), *READERS]
     sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags = [flag for flag in FLAGS if flag != "-s"]
     subprocess.run(["cc", *flags, *sanitize, f"-I{HERE}", *map(str, sources), "-o", program], check=True, timeout=120)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runhcs.launcher.boot import Bundle
+from launcher.linux.boot import Bundle
 
 
 @pytest.fixture

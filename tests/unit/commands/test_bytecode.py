@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from runhcs.launcher import lean
-from runhcs.launcher.bundle import compile_lean
+from launcher.common import bytecode
+from launcher.linux.bundle import compile_lean
 
 SOURCE = '''"""A module."""
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Point:
 def names() -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "lean_example"}
     sys.modules["lean_example"] = type(sys)("lean_example")  # where dataclasses look
-    exec(lean.compiled(SOURCE.encode(), "/a/lean_example.py"), namespace)
+    exec(bytecode.compiled(SOURCE.encode(), "/a/lean_example.py"), namespace)
     del sys.modules["lean_example"]
     return namespace
 

@@ -28,6 +28,8 @@ ALLOWED: dict[str, set[str]] = {
 }
 # Leaf modules that carry no knowledge of their room (plain codecs and readers, a note pad); anyone may use them.
 EVERYONE = {"version", "lean_json", "spans"}
+# Packages that neither the shim nor the emulator may import.
+OTHER_PACKAGES = {"launcher", "runhcs", "bench", "tests"}
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -56,7 +58,7 @@ def test_imports_point_one_way(path: Path) -> None:
         allowed = ALLOWED[room]
     for name in imports(path):
         parts = name.split(".")
-        assert parts[0] not in {"hcs_emulator", "runhcs", "bench", "tests"}, f"{name}: the shim must not know it"
+        assert parts[0] not in {*OTHER_PACKAGES, "hcs_emulator"}, f"{name}: the shim must not know it"
         if parts[0] == "shim" and len(parts) > 1 and parts[1] != room:
             assert parts[1] in allowed | EVERYONE, f"shim/{room} must not import shim/{parts[1]}"
 
@@ -65,7 +67,7 @@ def test_the_emulator_knows_nothing_of_the_shim() -> None:
     """It stands for Windows: what both shared could be wrong in both (docs/explanation/decisions.md)."""
     files = (ROOT / "hcs_emulator").rglob("*.py")
     found = {f"{path.relative_to(ROOT)}: {name}" for path in files for name in imports(path)}
-    assert not {one for one in found if one.split(": ")[1].split(".")[0] in {"shim", "runhcs", "bench", "tests"}}
+    assert not {one for one in found if one.split(": ")[1].split(".")[0] in {*OTHER_PACKAGES, "shim"}}
 
 
 def test_only_platform_looks_at_the_operating_system() -> None:
@@ -89,3 +91,12 @@ def test_both_systems_have_the_same_files() -> None:
         names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         offered.append({name for name in names if not name.startswith("_")})
     assert offered[0] <= offered[1], f"missing on Windows: {offered[0] - offered[1]}"
+
+
+def test_launcher_imports_none_of_our_packages() -> None:
+    """`runhcs install` and scripts/dist_windows.py use it. It knows modules of the shim by name only, except boot.py,
+    which ends in running the shim."""
+    boot = ROOT / "launcher" / "linux" / "boot.py"
+    for path in {*(ROOT / "launcher").rglob("*.py")} - {boot}:
+        found = {name.split(".")[0] for name in imports(path)}
+        assert not found & {"shim", "hcs_emulator", "runhcs", "bench", "tests"}, path

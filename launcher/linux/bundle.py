@@ -1,4 +1,4 @@
-"""Compile the shim into the two files that `boot.py` describes, without what no process needs (`lean.py`)."""
+"""Compile the shim into the two files that `boot.py` describes, without what no process needs (`bytecode.py`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from runhcs.launcher.placing import write_whole
+from launcher.common import bytecode
+from launcher.linux.atomic_install import write_whole
 
 BOOT = Path(__file__).with_name("boot.py")
 NAME = "containerd-shim-runhcs-v1"
@@ -42,14 +43,14 @@ DAEMON = frozenset(
 EXTENSIONS = ("_socket", "_json", "_heapq", "_queue", "_sha256", "_sha2", "_struct", "fcntl", "math", "select")
 
 
-LEAN = Path(__file__).with_name("lean.py")
+COMPILER = Path(bytecode.__file__)
 COMPILE_TIME = 120.0
 _kept: dict[tuple[Path, int, int], bytes] = {}  # tests install often
 
 
 def compile_lean(modules: Sequence[tuple[Path, str]]) -> list[bytes]:
     """The marshalled codes of files, each with the name that tracebacks show, by an interpreter like this one."""
-    command = [sys.executable, "-I", "-X", "no_debug_ranges", str(LEAN)]
+    command = [sys.executable, "-I", "-X", "no_debug_ranges", str(COMPILER)]
     listing = "".join(f"{path}\t{name}\n" for path, name in modules)
     done = subprocess.run(command, input=os.fsencode(listing), stdout=subprocess.PIPE, timeout=COMPILE_TIME, check=True)
     codes: list[bytes] = marshal.loads(done.stdout)

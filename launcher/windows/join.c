@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "native.h"
+#include "commands.h"
 
 #define PATIENCE (PATIENCE_SECONDS * 1000)
 

@@ -1,7 +1,7 @@
 /* Commands of containerd-shim-runhcs-v1.exe without Python.
 
    Most of what `start` and `delete` cost in Python is Python's own start. So the commands as they usually come are done
-   here, with the readers of the launcher of Linux (runhcs/launcher). Whatever is unusual in any way, and every error, is
+   here, with the readers that the launcher of Linux uses too (launcher/common). Whatever is unusual in any way, and every error, is
    left to Python, which knows all of it and what to say: launcher.c then runs it in this process.
 
    RUNHCS_NATIVE=0 leaves every command to Python. */
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "native.h"
+#include "commands.h"
 
 wchar_t program[LONGEST];
 

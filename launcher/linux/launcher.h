@@ -54,7 +54,7 @@ bool native_start(const struct settings *settings, const struct command *command
 bool native_join(const struct sockaddr_un *address, const char *sandbox);
 bool native_delete(const struct command *command);
 
-/* -- the standby: standby.c, surroundings.c -------------------------------------------------------------------------- */
+/* -- the standby: standby.c, standby_key.c -------------------------------------------------------------------------- */
 
 /* The socket of a standby that would do; false if there can be none. */
 bool standby_address(const struct settings *settings, struct sockaddr_un *address);

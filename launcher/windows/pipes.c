@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "native.h"
+#include "commands.h"
 
 #define BUFFER (64 << 10)
 #define NEVER_TAKEN 1 /* ms: how long is waited for a free instance of a name that should not exist */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "native.h"
+#include "commands.h"
 
 #define PROTOCOL "runhcs-standby-w1"
 #define MODULES L"\\containerd-shim-runhcs\\lib\\modules.bin"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "native.h"
+#include "commands.h"
 
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 

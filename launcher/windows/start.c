@@ -7,7 +7,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "native.h"
+#include "commands.h"
 
 #define MAX_COMMAND_LINE 32767
 #define DONE_MILLISECONDS 2000

@@ -1,5 +1,5 @@
 /* The runtime options on stdin: a protobuf Any, or nothing. */
-#include "native.h"
+#include "commands.h"
 
 static struct input *unread;
 static HANDLE source, refilled;

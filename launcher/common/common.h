@@ -1,4 +1,4 @@
-/* What the launchers of Linux and of Windows (packaging/windows) share: what they read and what they say, in memory, with
+/* What the launchers of Linux and of Windows (launcher/windows) share: what they read and what they say, in memory, with
    no call of the system.
 
    "Unusual" is the word for whatever the native commands do not know how to do exactly as Python does it: then nothing
@@ -16,7 +16,7 @@
 #define MAX_SPEC (1 << 20)
 #define SMALL_OPTIONS (64 << 10)
 
-/* -- the command line: command.c ----------------------------------------------------------------------------------- */
+/* -- the command line: command_line.c ----------------------------------------------------------------------------------- */
 
 struct command {
     const char *action, *namespace, *address, *publish, *id, *bundle;
@@ -31,7 +31,7 @@ bool is_sandbox_bundle(const char *bundle);
 bool is_plain(const char *text, size_t length);     /* letters, digits, "-_." and nothing that means a directory */
 bool is_printable(const char *text, size_t length); /* ASCII */
 
-/* -- what is in config.json and on stdin: spec.c, options.c --------------------------------------------------------- */
+/* -- what is in config.json and on stdin: spec.c, runtime_options.c --------------------------------------------------------- */
 
 enum role { UNUSUAL, ALONE, SANDBOX, MEMBER };
 
@@ -45,7 +45,7 @@ bool options_are_usual(const unsigned char *data, size_t length, const char *id)
 bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
 size_t put_varint(unsigned char *to, uint64_t value);
 
-/* -- what a container left in its bundle: leftovers.c ---------------------------------------------------------------- */
+/* -- what a container left in its bundle: exit_and_ledger.c ---------------------------------------------------------------- */
 
 #define MAX_LEDGER (64 << 10)
 #define MAX_RECORD 100

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "native.h"
+#include "commands.h"
 
 #define EPOCH 116444736000000000ull /* 1970, in the system's steps of 100 ns */
 #define STEPS 10000000ull

@@ -1,7 +1,7 @@
-/* What the files of the shim's launcher share. native.c says what the whole is for, common.h (runhcs/launcher) what it has
+/* What the files of the shim's launcher share. commands.c says what the whole is for, common.h what it has
    in common with the launcher of Linux, and what "unusual" means. */
-#ifndef NATIVE_H
-#define NATIVE_H
+#ifndef COMMANDS_H
+#define COMMANDS_H
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
@@ -17,7 +17,7 @@ bool run_natively(int count, wchar_t **given, wchar_t **option);
 /* The path of this program; "" if it cannot be told. */
 extern wchar_t program[LONGEST];
 
-/* -- texts: native.c -------------------------------------------------------------------------------------------------- */
+/* -- texts: commands.c -------------------------------------------------------------------------------------------------- */
 
 /* A copy in UTF-8, or in UTF-16; NULL if there is no such text, as half a surrogate pair is none. */
 char *to_utf8(const wchar_t *text);
@@ -55,7 +55,7 @@ HANDLE dial(const char *name, DWORD patience);
 bool send_all(HANDLE pipe, const void *data, size_t length, DWORD patience);
 bool receive_all(HANDLE pipe, void *data, size_t length, DWORD patience);
 
-/* -- what came on stdin: input.c ----------------------------------------------------------------------------------------- */
+/* -- what came on stdin: stdin_options.c ----------------------------------------------------------------------------------------- */
 
 struct input {
     unsigned char data[SMALL_OPTIONS];

@@ -1,4 +1,4 @@
-"""Compile modules to as little as they need to run: `python -X no_debug_ranges lean.py < LIST`.
+"""Compile modules to as little as they need to run: `python -X no_debug_ranges bytecode.py < LIST`.
 
 LIST has a line for each module: its file, and after a tab the name that tracebacks show. A list of the marshalled
 codes, itself marshalled, goes to standard output.

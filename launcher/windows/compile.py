@@ -2,7 +2,7 @@
 `python.exe -X no_debug_ranges compile.py ROOT TARGET LIST`.
 
 LIST is a file with a line for each module: `KIND path/of/module.py`. KIND is `lean`, without what programs do not need
-(runhcs/launcher/lean.py), or `whole`.
+(launcher/common/bytecode.py), or `whole`.
 
 Module files without sources, `name.pyc` in place of `name.py`: they are found without looking at a source's date.
 Names in tracebacks are relative, so that the bytes do not depend on where the build ran.
@@ -20,7 +20,7 @@ HASH_BASED_UNCHECKED = (1).to_bytes(4, "little")
 def compile_file(root: str, target: str, name: str, kind: str) -> None:
     with open(os.path.join(root, name), "rb") as file:
         text = file.read()
-    code = lean.compiled(text, name) if kind == "lean" else compile(text, name, "exec", dont_inherit=True)
+    code = bytecode.compiled(text, name) if kind == "lean" else compile(text, name, "exec", dont_inherit=True)
     output = os.path.join(target, name + "c")
     os.makedirs(os.path.dirname(output), exist_ok=True)
     with open(output, "wb") as file:
@@ -30,8 +30,8 @@ def compile_file(root: str, target: str, name: str, kind: str) -> None:
 
 if __name__ == "__main__":
     sources, destination, listing = sys.argv[1:]
-    sys.path.append(os.path.join(sources, "runhcs", "launcher"))
-    lean = importlib.import_module("lean")
+    sys.path.append(os.path.join(sources, "launcher", "common"))
+    bytecode = importlib.import_module("bytecode")
     with open(listing, encoding="utf-8") as lines:
         for line in lines:
             kind, path = line.split()

@@ -19,8 +19,8 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from runhcs.launcher.build import HERE, keep
-from runhcs.launcher.bundle import compile_lean
+from launcher.linux.build import HERE, keep
+from launcher.linux.bundle import compile_lean
 
 SOURCE = HERE / "embedded" / "interpreter.c"
 FLAGS = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-no-pie"]

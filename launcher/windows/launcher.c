@@ -5,7 +5,7 @@
    PROGRAM is the text it runs: boot.py, and what calls our command. What Python loads before that text is in this program, too
    (EARLY_MODULES and its parts, as scripts/dist_windows.py writes them): every file that is not looked for is time.
 
-   With NATIVE, which the shim's has, the usual commands are done without Python: native.c. */
+   With NATIVE, which the shim's has, the usual commands are done without Python: commands.c. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -13,7 +13,7 @@
 #include <wchar.h>
 
 #ifdef NATIVE
-#include "native.h"
+#include "commands.h"
 #endif
 
 #ifndef PROGRAM
