@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import features_page
+
 from shim.oci.annotations import container, unsupported, vm
 from shim.oci.annotations.schema import ANY, CONTAINER, CONTAINER_IN_VM, VM, Annotation, Kind
 from shim.oci.annotations.table import module_rows
@@ -60,7 +62,12 @@ def main() -> None:
 
 
 def pages() -> dict[str, str]:
-    return {"reference/annotations.md": annotations_page(), "reference/options.md": options_page()}
+    """The text of each generated page, by its path below docs/."""
+    return {
+        "reference/annotations.md": annotations_page(),
+        "reference/features.md": features_page.page(),
+        "reference/options.md": options_page(),
+    }
 
 
 def annotations_page() -> str:
