@@ -11,6 +11,13 @@ from typing import Any
 
 from hcs_emulator.service.errors import E_NOTIMPL, ERROR_PROC_NOT_FOUND, HCS_E_SERVICE_DISCONNECT, S_OK, HcsError
 from hcs_emulator.service.events import NAMES
+from hcs_emulator.service.exports import (  # noqa: F401 - importing them registers the exports
+    network,
+    processes,
+    service,
+    storage,
+    systems,
+)
 from hcs_emulator.service.exports.registry import EXPORTS, SINCE, Call
 from hcs_emulator.service.faults import Fault, Faults
 from hcs_emulator.service.handles import Handle
@@ -94,10 +101,10 @@ class Dispatcher:
     async def _crash(self, client: Client, request: Request) -> None:
         """Crash the VM that the call is about; when it is about none, every VM."""
         try:
-            systems = [self.host.handles.find(client, request.handle, ComputeSystem)[1]]
+            affected = [self.host.handles.find(client, request.handle, ComputeSystem)[1]]
         except HcsError:
-            systems = list(self.host.systems.values())
-        for system in systems:
+            affected = list(self.host.systems.values())
+        for system in affected:
             if system.system_type == "VirtualMachine":
                 system.crash_worker()
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runhcs.install import write_launcher
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 RUNTIME = "io.containerd.runhcs.v1"
 NAMESPACE = "tests"

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from tests.containerd.daemon import Containerd
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 # 2026-01-02 03:04:05.678 +0000 UTC tests /tasks/start {"container_id":"c1","pid":7}
 _LINE = re.compile(r" (/\S+) (\{.*\})$")

@@ -25,10 +25,11 @@ from typing import Any
 from runhcs.containerd.client import Client
 from tests.containerd.daemon import COMMAND_TIMEOUT, NAMESPACE, RUNTIME, Containerd
 from tests.containerd.event_watch import EventWatch
-from tests.containerd.oci_image import NAME as IMAGE
-from tests.containerd.oci_image import pack_image
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.image import make_image
+from tests.support.oci_image import NAME as IMAGE
+from tests.support.oci_image import pack_image
 
 __all__ = ["IMAGE", "Node"]
 

@@ -21,7 +21,7 @@ from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc import client as ttrpc
 from tests.containerd.daemon import NAMESPACE
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 CONTAINER_TYPE = "io.kubernetes.cri.container-type"
 SANDBOX_ID = "io.kubernetes.cri.sandbox-id"

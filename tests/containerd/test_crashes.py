@@ -12,7 +12,8 @@ from runhcs.containerd.client import ContainerdError
 from tests.containerd.daemon import VERSIONS
 from tests.containerd.lifecycles import crash_at_every_call
 from tests.containerd.node import Node
-from tests.support.emulator import eventually, is_alive
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
 
 # Every step of the oldest and the newest; a sample of the one between.
 EVERY = {"1.6": 1, "1.7": 4, "2.3": 1}

@@ -18,8 +18,8 @@ from shim.api import cri_pod
 from shim.api.wire import Message
 from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
-from tests.containerd.oci_image import pack_image
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
+from tests.support.oci_image import pack_image
 
 IMAGE = "example.test/pause:1"
 HANDLER = "runhcs"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"

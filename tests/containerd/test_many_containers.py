@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 ONE_AFTER_ANOTHER = 50
 AT_ONCE = 20

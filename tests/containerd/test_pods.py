@@ -15,7 +15,7 @@ from shim.api.cgroups_v2 import Metrics
 from shim.api.types import Status
 from tests.containerd.node import Node
 from tests.containerd.pods import SIGKILL, SIGTERM, CriPod, connect, direct, expect_gone
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.task_client import TaskClient
 from tests.support.vm_image import options, vm_workers
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 Away = Callable[[Node], None]
 

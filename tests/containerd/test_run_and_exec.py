@@ -12,7 +12,7 @@ from runhcs.containerd.client import Streams
 from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
 from tests.containerd.terminal import Terminal
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 
 def test_output_errors_and_the_exit_code_reach_the_user(node: Node) -> None:

@@ -26,7 +26,7 @@ from shim.ttrpc.status import NOT_FOUND, StatusError
 from tests.containerd.daemon import NAMESPACE, RUNTIME
 from tests.containerd.node import Node
 from tests.containerd.pods import FOREVER, SIGKILL, CriPod, connect, direct, expect_gone
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.vm_image import options as vm_options
 from tests.support.vm_image import vm_workers
 

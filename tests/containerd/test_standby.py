@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shim_commands import standbys
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from runhcs.containerd.client import ContainerdError
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 
 def exit_status(node: Node, name: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.containerd.daemon import NAMESPACE
 from tests.containerd.node import Node
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 
 def runhcs(node: Node, *arguments: str) -> Any:

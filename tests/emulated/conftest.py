@@ -11,7 +11,8 @@ import pytest
 from shim.hcs_bindings import events
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import container, reset_libraries, use
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.hostprocess import Jobs, world
 from tests.support.runhcs_tools import ToolShims
 from tests.support.scripted_service import Library, Scripted, scripted_service

@@ -16,7 +16,8 @@ from tests.parity import cases, differences
 from tests.parity.environment import World
 from tests.parity.expected import EXPECTED
 from tests.parity.replay import Replay
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shims
 
 GROUPS = cases.groups()

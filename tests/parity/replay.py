@@ -16,7 +16,8 @@ from tests.parity.answers import failure, plain, process_list, statistics
 from tests.parity.cases import Case
 from tests.parity.environment import World
 from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
 PATIENCE = 60.0

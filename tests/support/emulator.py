@@ -11,23 +11,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.support.eventually import eventually
+
 START_TIMEOUT = 60.0
-
-
-def eventually(condition: Callable[[], Any], what: str = "it", timeout: float = 60.0) -> Any:
-    """Poll until the condition holds; its value. Fails naming `what` when it does not come true in time."""
-    deadline = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, f"not within {timeout} s: {what}"
-        time.sleep(0.005)
 
 
 class Emulator:

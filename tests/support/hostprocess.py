@@ -17,6 +17,7 @@ INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
 ROOT = "microsoft.com/hostprocess-rootfs-location"
 STAY = "echo up; while :; do sleep 1; done"
 KILLED = 0xFFFFFFFF
+CONTROL_C_EXIT = 0xC000013A
 RUNNING = 2
 
 

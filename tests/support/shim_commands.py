@@ -21,7 +21,7 @@ from typing import Any
 from runhcs.install import NAME, library, write_launcher
 from shim.api import task as api
 from shim.ttrpc.client import Client
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.task_client import TASK_V2
 
 NAMESPACE = "tests"

@@ -32,7 +32,8 @@ from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc.client import Client
 from shim.ttrpc.server import Call, Method, Server
 from shim.ttrpc.status import StatusError
-from tests.support.emulator import eventually, is_alive
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
 from tests.support.image import make_image
 from tests.support.shim_commands import standbys, started_under
 from tests.support.task_client import TASK_V2, TaskClient

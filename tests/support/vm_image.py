@@ -11,7 +11,8 @@ from typing import Any
 from shim.api.runhcs_options import Options
 from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.image import make_image
 from tests.support.shims import Shim, Shims
 

@@ -9,10 +9,11 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.support.eventually import eventually
 from tests.wine.conftest import PATIENCE, ROOT, Machine, go_programs
 
 LOOK_TIME = 40.0
@@ -21,14 +22,6 @@ PROGRAM = "containerd-shim-runhcs-v1.exe"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 T = TypeVar("T")
 _numbers = itertools.count(1)
-
-
-def eventually(condition: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
-    end = time.monotonic() + timeout
-    while not (found := condition()):
-        assert time.monotonic() < end, f"{what} did not come about in {timeout:.0f} s"
-        time.sleep(0.1)
-    return found
 
 
 class Node:

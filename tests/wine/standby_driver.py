@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,20 +29,13 @@ from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.pipe import PipeStream  # noqa: E402
 from shim.platform.windows.pipe import dial as dial_pipe  # noqa: E402
 from shim.platform.windows.standby import PROTOCOL  # noqa: E402
+from tests.support.eventually import eventually  # noqa: E402
 from tests.support.task_client import TaskClient  # noqa: E402
 from tests.wine.driver import PATIENCE, Events, Pipe, Shim, main  # noqa: E402
 from tests.wine.start_driver import command_lines, daemon_of, dial, end, has_ended, start  # noqa: E402
 
 FOREVER = "cmd /c ping -n 600 127.0.0.1"
 ON = {"RUNHCS_STANDBY": "1", "RUNHCS_STANDBY_IDLE": "60"}
-
-
-def eventually(condition: Callable[[], Any], what: str) -> Any:
-    limit = time.monotonic() + PATIENCE
-    while not (value := condition()):
-        assert time.monotonic() < limit, f"not within {PATIENCE} s: {what}"
-        time.sleep(0.05)
-    return value
 
 
 class Node:

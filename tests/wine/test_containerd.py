@@ -8,7 +8,8 @@ import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.wine.node import EventWatch, Node, eventually
+from tests.support.eventually import eventually
+from tests.wine.node import EventWatch, Node
 
 MANY = 20
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.wine.node import Node, eventually
+from tests.support.eventually import eventually
+from tests.wine.node import Node
 
 ISOLATED = {"hyperv": {}}
 FOREVER = "ping -t localhost"

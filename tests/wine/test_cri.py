@@ -7,7 +7,6 @@ containers are Wine's. CRI is asked over TCP: gRPC for Python knows no named pip
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import socket
@@ -23,9 +22,10 @@ import pytest
 from runhcs.containerd_api import cri
 from shim.api import cri_pod
 from shim.api.wire import Message
-from tests.containerd import oci_image
+from tests.support.eventually import eventually
+from tests.support.oci_image import write_image
 from tests.wine.conftest import ROOT, Machine
-from tests.wine.node import Node, eventually
+from tests.wine.node import Node
 
 IMAGE = "example.test/pause:1"
 SERVICE = "runtime.v1.RuntimeService"
@@ -87,21 +87,7 @@ def pack_image(target: Path) -> None:
             entry.type = tarfile.DIRTYPE
             entry.pax_headers = {"MSWINDOWS.fileattr": "16"}
             tar.addfile(entry)
-    rootfs = {"type": "layers", "diff_ids": [oci_image._digest(layer.getvalue())]}
-    config = {**PLATFORM, "config": {"Cmd": FOREVER}, "rootfs": rootfs}
-    with tarfile.open(target, "w") as tar:
-        blobs = oci_image._Blobs(tar)
-        manifest = {
-            "schemaVersion": 2,
-            "mediaType": f"{oci_image._TYPE}.manifest.v1+json",
-            "config": blobs.add(json.dumps(config).encode(), "config.v1+json"),
-            "layers": [blobs.add(gzip.compress(layer.getvalue(), 1), "layer.v1.tar+gzip")],
-        }
-        entry = blobs.add(json.dumps(manifest).encode(), "manifest.v1+json")
-        entry |= {"platform": PLATFORM, "annotations": {"io.containerd.image.name": IMAGE}}
-        index = {"schemaVersion": 2, "mediaType": f"{oci_image._TYPE}.index.v1+json", "manifests": [entry]}
-        oci_image._add(tar, "index.json", json.dumps(index).encode())
-        oci_image._add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
+    write_image(target, layer.getvalue(), PLATFORM, {"Cmd": FOREVER}, IMAGE)
 
 
 class CriNode(Node):

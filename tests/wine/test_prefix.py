@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from wine_prefix import NOWHERE, Prefix, not_randomised
 
+from tests.support.eventually import eventually
 from tests.wine.conftest import PATIENCE, ROOT
-from tests.wine.node import eventually
 
 NOT_RANDOMISED = 0x40000
 OWNER = """

@@ -21,7 +21,7 @@ from shim.hcs_bindings.events import Exit
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support import scripted
 from tests.support.bindings import reset_libraries
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.scripted import BLOCK, CANCELS, HANDLES, OPERATIONS, TERMINATIONS, Script
 
 ROOT = Path(__file__).resolve().parents[3]

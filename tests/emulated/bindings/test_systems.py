@@ -14,7 +14,8 @@ from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.events import Exit
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import command, container
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 

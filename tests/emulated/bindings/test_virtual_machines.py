@@ -13,7 +13,8 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.documents import machine
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ import pytest
 from shim.commands import delete
 from shim.platform import daemon
 from shim.task import exit_record
-from tests.support.emulator import eventually, is_alive
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
 from tests.support.shim_commands import Binary, connect, dial, shut_down
 
 

@@ -19,7 +19,8 @@ from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from shim.container.ledger import Ledger
-from tests.support.emulator import eventually, is_alive
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
 from tests.support.shim_commands import (
     MEMBER,
     NAMESPACE,

@@ -19,7 +19,8 @@ import pytest
 from runhcs.install import ROOT, write_launcher
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as Packed
-from tests.support.emulator import eventually, is_alive
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
 from tests.support.shim_commands import MEMBER, SANDBOX, Binary, connect, dial, shut_down, standbys
 
 

@@ -17,7 +17,8 @@ from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from shim.ttrpc.status import NOT_FOUND, StatusError
-from tests.support.emulator import eventually, is_alive
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
 from tests.support.shim_commands import (
     MEMBER,
     NAMESPACE,

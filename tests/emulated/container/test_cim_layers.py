@@ -12,7 +12,8 @@ import pytest
 from shim.api.types import Mount
 from shim.container.cim_layers import volume_id
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.image import make_image
 from tests.support.shims import Shim, Shims, refused
 from tests.support.vm_image import SLEEP, Reader

@@ -23,7 +23,8 @@ from shim.hcs_bindings.system import ComputeSystem
 from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
 from shim.oci.spec import Spec
 from tests.support.bindings import read_all, use
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 NOT_READY = 0x80070015

@@ -19,7 +19,8 @@ import pytest
 
 from shim.container.ledger import Ledger
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
 DELAY = 0.3

@@ -9,7 +9,7 @@ import pytest
 
 from runhcs.install import library
 from shim.ttrpc import status
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shims import Shims, refused
 from tests.support.vm_image import SLEEP, VmShims
 

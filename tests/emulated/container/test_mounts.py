@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shim.ttrpc import status
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shared_mounts import mounts_below, shared_mount
 from tests.support.shims import Shim, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo

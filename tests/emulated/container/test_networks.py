@@ -12,7 +12,8 @@ from shim.hcs_bindings import network
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
 from tests.support.bindings import make_endpoint, reset_libraries, use
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 from tests.support.vm_image import SLEEP, VmShims
 

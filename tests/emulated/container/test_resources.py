@@ -11,7 +11,8 @@ import pytest
 from shim.api.cgroups_v2 import Metrics
 from shim.api.runhcs_stats import Statistics
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims
 

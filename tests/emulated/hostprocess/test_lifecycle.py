@@ -12,8 +12,19 @@ from runhcs.gc_worker import free_ledger
 from shim.platform.job_types import JobError
 from shim.platform.linux.job import Job
 from shim.ttrpc import status
-from tests.support.emulator import eventually, is_alive
-from tests.support.hostprocess import INHERIT_USER, KILLED, RUNNING, STAY, Jobs, groups, program, read_until
+from tests.support.emulator import is_alive
+from tests.support.eventually import eventually
+from tests.support.hostprocess import (
+    CONTROL_C_EXIT,
+    INHERIT_USER,
+    KILLED,
+    RUNNING,
+    STAY,
+    Jobs,
+    groups,
+    program,
+    read_until,
+)
 from tests.support.shims import Shim, refused
 from tests.support.vm_image import Reader
 
@@ -87,12 +98,15 @@ class TestLife:
         assert shim.wait("e1").exit_status == 3
         os.close(file)
 
-    def test_asked_to_end(self, jobs: Jobs) -> None:
-        """The signal reaches the program, although a shell was started to look for it."""
-        shim = jobs.stay("c1", "trap 'exit 7' TERM; " + STAY.replace("sleep 1", "sleep 0.1"))
+    def test_kill_with_sigterm_reaches_the_program(self, jobs: Jobs) -> None:
+        """A shell (`cmd /c`) was started to search for the program. The console event goes to both, as on Windows: the
+        shell, which is the init, exits with STATUS_CONTROL_C_EXIT, and the program's handler runs."""
+        note = jobs.shims.directory / "handled"
+        shim = jobs.stay("c1", f"trap 'echo handled >> {note}; exit 7' TERM; " + STAY.replace("sleep 1", "sleep 0.1"))
         shim.kill(signal.SIGTERM)
-        shim.wait()
+        assert shim.wait().exit_status == CONTROL_C_EXIT
         shim.delete()
+        assert note.read_text() == "handled\n"
 
     def test_ended_by_force_with_all_that_it_has_started(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", "sleep 1000 & setsid sleep 1000 & " + STAY)

@@ -9,7 +9,7 @@ import pytest
 
 from shim.api.runhcs_stats import Statistics
 from shim.ttrpc import status
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.hostprocess import STAY, Jobs, program
 from tests.support.shims import refused
 

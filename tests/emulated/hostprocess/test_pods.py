@@ -76,7 +76,7 @@ class TestPods:
         message = refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
         assert HOST_PROCESS in message
 
-    def test_forbidden(self, jobs: Jobs) -> None:
+    def test_create_is_refused_if_host_process_containers_are_disabled(self, jobs: Jobs) -> None:
         own = {"microsoft.com/disable-hostprocess-container": "true"}
         shim = jobs.shims.start("c1", jobs.spec("sh", annotations=own))
         assert "forbid" in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)

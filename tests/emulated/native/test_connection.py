@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hcs_emulator.service.transport.server import Client, Reply, Request
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.scripted_service import (
     DISCONNECT,
     E_INVALID_HANDLE,

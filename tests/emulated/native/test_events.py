@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hcs_emulator.service.transport.server import Client, Reply, Request
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.scripted_service import (
     CALLBACK_ALREADY_SET,
     DISCONNECT,

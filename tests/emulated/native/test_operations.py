@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from hcs_emulator.service.transport.server import Client, Reply, Request
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.scripted_service import (
     ALREADY_STARTED,
     CALLBACK_ALREADY_SET,

@@ -13,7 +13,8 @@ import pytest
 
 from hcs_emulator.service.transport.wire import Request, encode_request
 from tests.support import documents
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.wire_client import EXITED, PROCESS_EXITED, WireClient
 
 INVALID_JSON = 0x8037010D

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import documents
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.wire_client import EXITED, PROCESS_EXITED, WireClient
 
 INVALID_STATE = 0x80370105

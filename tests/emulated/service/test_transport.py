@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hcs_emulator.service.transport import server
 from hcs_emulator.service.transport.server import Client, Reply, Request
 from hcs_emulator.service.transport.wire import CALLS_BY_NAME, MAX_FRAME, RequestReader, WireError, encode_request
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.scripted_service import Scripted, scripted_service
 
 PING = Request("HcsGetServiceProperties", strings=["{}"])

@@ -11,7 +11,8 @@ import pytest
 
 from hcs_emulator.vm import bridge_frames
 from tests.support import documents
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.guest_host import NULL
 from tests.support.vm import (
     ALREADY_STOPPED,

@@ -13,7 +13,8 @@ from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
 from shim.container.ledger import Ledger
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shims, refused
 
 Spec = dict[str, Any]
@@ -68,7 +69,7 @@ WRONG = {
     "limits that exclude each other": (
         edited(windows_resources={"cpu": {"count": 1, "maximum": 5000}}),
         status.UNKNOWN,
-        "",
+        "mutually exclusive",
     ),
 }
 

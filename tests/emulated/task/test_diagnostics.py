@@ -15,7 +15,8 @@ from shim.api import shimdiag as api
 from shim.api.inspect import InspectRequest, InspectResponse
 from shim.api.wire import Message
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
 

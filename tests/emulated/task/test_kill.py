@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from bench.harness import spans
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 from tests.support.vm_image import SLEEP, VmShims
 

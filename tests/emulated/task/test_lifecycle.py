@@ -12,7 +12,8 @@ from shim.api import runhcs_stats
 from shim.api.types import Status
 from shim.task.process import NOT_EXITED, ZERO_TIME
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 from tests.support.task_client import TASK_V2, TASK_V3
 

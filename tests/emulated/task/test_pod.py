@@ -6,7 +6,8 @@ from typing import Any
 
 from shim.api.types import Status
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 
 TERMINATED = 0xFFFFFFFF

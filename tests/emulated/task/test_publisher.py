@@ -16,7 +16,7 @@ from shim.task.events.publisher import Publisher, Queued, RefusedError
 from shim.task.events.transports import CommandSender, ForwardSender
 from shim.ttrpc.server import Call, Method, Server
 from shim.ttrpc.status import INVALID_ARGUMENT, StatusError
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shims import NAMESPACE, Events
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
 SLEEP = ("sleep", "600")

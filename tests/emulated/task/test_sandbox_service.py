@@ -13,7 +13,8 @@ from shim.api import sandbox as api
 from shim.api.wire import Message
 from shim.task.sandbox_service import NOT_READY, READY, SANDBOX
 from shim.ttrpc import status
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import NAMESPACE, Shim, Shims, refused
 from tests.support.task_client import TASK_V3
 

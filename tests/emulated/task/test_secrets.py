@@ -15,7 +15,8 @@ from shim.api.packing import pack
 from shim.api.runhcs_options import Options
 from shim.oci.annotations.container import EXTRA_REGISTRY
 from shim.ttrpc.status import StatusError
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
 SECRET = "Xyzzy-4711-"

@@ -12,7 +12,7 @@ import pytest
 
 from shim.api.types import Status
 from shim.ttrpc import status
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 
 

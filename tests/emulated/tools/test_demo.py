@@ -20,7 +20,7 @@ import pytest
 from runhcs.demo import leftovers, process_tree
 from runhcs.demo.screen import Phase, Screen, visible
 from runhcs.demo.workspace import Workspace
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 
 TIMEOUT = 90
 

@@ -13,7 +13,8 @@ from shim.container.ledger import look
 from shim.hcs_bindings import network
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import container
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.runhcs_tools import ToolShims
 from tests.support.shims import Shim
 from tests.support.vm_image import SLEEP, VmShims

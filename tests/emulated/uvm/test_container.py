@@ -14,7 +14,8 @@ from shim.api.runhcs_stats import Statistics
 from shim.hcs_bindings import network, service
 from shim.ttrpc import status
 from tests.support.bindings import make_endpoint, reset_libraries, use
-from tests.support.emulator import Emulator, eventually
+from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shims, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo, options
 

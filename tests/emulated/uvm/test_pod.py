@@ -14,7 +14,7 @@ from shim.api.types import Status
 from shim.hcs_bindings import network
 from shim.ttrpc import status
 from tests.support.bindings import make_endpoint, reset_libraries, use
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shims import Shim, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
 

@@ -19,7 +19,7 @@ import pytest
 from shim.container.ledger import Ledger
 from shim.ttrpc import status
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.support.emulator import eventually
+from tests.support.eventually import eventually
 from tests.support.shims import Shim
 from tests.support.vm_image import SLEEP, VmShims
 

@@ -13,7 +13,8 @@ import pytest
 
 from shim.task.stdio import process_io as stdio_module
 from shim.task.stdio.process_io import Stdio
-from tests.unit.platform.stdio_fixtures import Lab, Reader, eventually, reader, write_all
+from tests.support.eventually import eventually
+from tests.unit.platform.stdio_fixtures import Lab, Reader, reader, write_all
 
 
 def fill(descriptor: int) -> int:

@@ -17,7 +17,8 @@ import pytest
 
 from shim.task.stdio.process_io import relay
 from shim.ttrpc.status import StatusError
-from tests.unit.platform.stdio_fixtures import Lab, Process, Reader, eventually, read_all, reader, write_all
+from tests.support.eventually import eventually
+from tests.unit.platform.stdio_fixtures import Lab, Process, Reader, read_all, reader, write_all
 
 
 def test_output_and_its_end(lab: Lab) -> None:

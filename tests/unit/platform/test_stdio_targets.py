@@ -12,7 +12,8 @@ import pytest
 from shim.platform.linux import binary_logger
 from shim.task.stdio import log_uri
 from shim.ttrpc.status import UNKNOWN, StatusError
-from tests.unit.platform.stdio_fixtures import Lab, eventually, write_all
+from tests.support.eventually import eventually
+from tests.unit.platform.stdio_fixtures import Lab, write_all
 
 
 def open_descriptors() -> set[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -281,8 +280,3 @@ def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> s
     return caught.value.message
 
 
-def eventually(condition: Callable[[], bool], timeout: float = 60) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.005)

@@ -12,7 +12,8 @@ from shim.api.wellknown import Any as PackedAny
 from shim.hcs_bindings import windows_version
 from shim.task.process import UNKNOWN_EXIT
 from shim.ttrpc import status
-from tests.unit.task.fakes import KILLED, FakeIO, Harness, eventually, refused
+from tests.support.eventually import eventually
+from tests.unit.task.fakes import KILLED, FakeIO, Harness, refused
 
 
 class TestExec:

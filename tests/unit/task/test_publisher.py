@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from shim.api.events import TaskCreate, TaskDelete, TaskExit, TaskStart
 from shim.logs import Log, NullChannel
 from shim.task.events import publisher as events
 from shim.task.events.publisher import Publisher, Queued, RefusedError
+from tests.support.eventually import eventually
 
 
 class Way:
@@ -52,13 +52,6 @@ class Way:
 
     def topics(self) -> list[str]:
         return [item.topic for item in self.got]
-
-
-def eventually(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.002)
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from shim.task.pod import Role
 from shim.task.process import NOT_EXITED, ZERO_TIME
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
-from tests.unit.task.fakes import Harness, eventually, refused
+from tests.support.eventually import eventually
+from tests.unit.task.fakes import Harness, refused
 
 REQUESTS: dict[str, Message] = {
     "State": api.StateRequest(id="c1"),

@@ -22,7 +22,8 @@ from shim.task.stats.messages import cgroup_metrics, statistics, windows_statist
 from shim.task.update.container import modify_requests
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
-from tests.unit.task.fakes import Harness, eventually
+from tests.support.eventually import eventually
+from tests.unit.task.fakes import Harness
 
 STATISTICS: dict[str, Any] = {
     "Timestamp": "2026-08-20T09:15:02.1234567Z",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 
@@ -17,13 +15,6 @@ from shim.ttrpc.server import Call, Method, Server, ServerStream
 from shim.ttrpc.status import StatusError
 
 SERVICE = "test.Service"
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.002)
 
 
 class RpcLab:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from shim.ttrpc import outbox
 from shim.ttrpc.client import Client
 from shim.ttrpc.core import MAX_DATA, REQUEST, encode_frame
-from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, eventually, read_frames, request
+from tests.support.eventually import eventually
+from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, read_frames, request
 
 
 def test_a_peer_that_does_not_read_harms_only_itself(rpc: RpcLab) -> None:

@@ -17,7 +17,8 @@ from shim.ttrpc.core import DATA, MAX_DATA, REMOTE_OPEN, REQUEST, RESPONSE, Deco
 from shim.ttrpc.envelope import decode_response
 from shim.ttrpc.server import Call, Method, Server, ServerStream
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, code_of, eventually, read_frames, request
+from tests.support.eventually import eventually
+from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, code_of, read_frames, request
 
 
 def test_unary(rpc: RpcLab) -> None:

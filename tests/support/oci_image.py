@@ -1,5 +1,4 @@
-"""A small OCI image for `ctr images import`: the shell and programs of `tests.support.image`, packed as a registry
-would hand them over."""
+"""OCI images for `ctr images import`: a layout in a tar file, as a registry would deliver it."""
 
 from __future__ import annotations
 
@@ -24,33 +23,34 @@ GREET = ("/bin/sh", "-c", "echo hello from the image")
 
 
 def pack_image(directory: Path, name: str = NAME, command: Sequence[str] = GREET) -> Path:
-    """An OCI layout in a tar, in `directory`, whose image prints a greeting and exits with 0, if not told otherwise."""
+    """An image with the programs of `tests.support.image`; by default it prints a greeting and exits with 0."""
     root = make_image(directory / "root")
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         tar.add(root, arcname=".")
-    packed = gzip.compress(layer.getvalue(), 1)
-    config = {
-        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
-        "os": "linux",
-        "config": {"Cmd": list(command), "Env": ["PATH=/bin", "FROM=image"]},
-        "rootfs": {"type": "layers", "diff_ids": [_digest(layer.getvalue())]},
-    }
     target = directory / "image.tar"
+    system = {"architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()), "os": "linux"}
+    write_image(target, layer.getvalue(), system, {"Cmd": list(command), "Env": ["PATH=/bin", "FROM=image"]}, name)
+    return target
+
+
+def write_image(target: Path, layer: bytes, system: dict[str, str], config: dict[str, Any], name: str) -> None:
+    """Write an OCI layout with one layer (a tar) to `target`. `system` is the platform of its config and manifest."""
+    rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
     with tarfile.open(target, "w") as tar:
         blobs = _Blobs(tar)
         manifest = {
             "schemaVersion": 2,
             "mediaType": f"{_TYPE}.manifest.v1+json",
-            "config": blobs.add(json.dumps(config).encode(), "config.v1+json"),
-            "layers": [blobs.add(packed, "layer.v1.tar+gzip")],
+            "config": blobs.add(json.dumps({**system, "config": config, "rootfs": rootfs}).encode(), "config.v1+json"),
+            "layers": [blobs.add(gzip.compress(layer, 1), "layer.v1.tar+gzip")],
         }
         entry = blobs.add(json.dumps(manifest).encode(), "manifest.v1+json")
+        entry["platform"] = system
         entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": "1"}
         index = {"schemaVersion": 2, "mediaType": f"{_TYPE}.index.v1+json", "manifests": [entry]}
         _add(tar, "index.json", json.dumps(index).encode())
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
-    return target
 
 
 class _Blobs:
