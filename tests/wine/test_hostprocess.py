@@ -43,7 +43,7 @@ def test_exec_figures_and_kill(machine: Machine) -> None:
     assert result["gone"] and result["over"]
 
 
-def test_asked_to_end(machine: Machine) -> None:
+def test_kill_with_sigterm_reaches_the_program(machine: Machine) -> None:
     result = drive(machine, "asked")
     assert result["members"] >= 3 and result["gone"]
 
