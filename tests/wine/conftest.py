@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hcs_emulator.native import build_windows
+from hcs_emulator.native.build import build_windows
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -64,7 +64,7 @@ class Machine:
             (python / name).write_bytes(data)
         wheel = dist_windows.cffi_backend()
         (python / wheel[0]).write_bytes(wheel[1])
-        for built in build_windows.build(self.directory / "native"):
+        for built in build_windows(self.directory / "native"):
             shutil.copy(built, self.drive / "windows" / "system32")
         for name in ("cat", "logger", "tick"):
             compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-municode" if name == "logger" else "-mconsole"]

@@ -1,6 +1,6 @@
 """The messages between the service and a silo: packets over a SOCK_SEQPACKET socket pair, with descriptors aboard.
 
-The other end is `native/silo.c`; `native/silo_protocol.h` lists the same fields in the same order. Requests are
+The other end is `native/silo/main.c`; `native/silo/protocol.h` lists the same fields in the same order. Requests are
 answered in order, one DONE each (SIGNAL and THAW have no answer); EXITED comes by itself, and never before the DONE of
 its spawn.
 """

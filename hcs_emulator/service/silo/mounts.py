@@ -1,4 +1,4 @@
-"""Directories and files of the host for a silo: opened here, attached there (`native/silo_bind.c`)."""
+"""Directories and files of the host for a silo: opened here, attached there (`native/silo/bind.c`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting `native/silo.c` and waiting for its end."""
+"""Starting `native/silo/main.c` and waiting for its end."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""A silo: what a started compute system is on Linux.
+"""A silo: a started compute system on Linux.
 
-`native/silo.c` is pid 1 of namespaces of its own (pid, mount, uts, ipc). It prepares its root, then starts processes on
-request, reaps whatever ends in it and reports the ends of those it was asked for. It lives as long as the socket
-between us is open, and when it goes, by whatever hand, the kernel ends everything inside. So there is nothing to
-clean up after a crash but cgroups.
+`native/silo/main.c` is pid 1 of its own pid, mount, uts and ipc namespaces. It prepares its root file system, then
+starts processes on request, reaps every process that exits in it and reports the exits of those it was asked to start.
+It runs as long as the socket to the service is open. When it exits for any reason, the kernel kills every process
+inside, so a crash leaks nothing but cgroups.
 
-A cgroup is made only when it is needed, for a limit or to freeze: joining one costs milliseconds on a quiet machine
-(the kernel waits for a grace period), and figures come from /proc as well.
+A cgroup is created only for a limit or to freeze: joining one costs milliseconds on a quiet machine (the kernel waits
+for a grace period), and stats come from /proc as well.
 """
 
 from __future__ import annotations

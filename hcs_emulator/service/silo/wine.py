@@ -5,7 +5,7 @@ their own. What a silo is elsewhere is here only a group of processes: they shar
 containers with a host's file system do not, and limits are accepted without being enforced. Streams, exit codes with
 all their 32 bits, signals, kill, figures (`wine_processes`) and the end of the whole are real.
 
-Each process is started through `wine-run.exe` (`native/wine_run.c`), which reports its pid and its exit code.
+Each process is started through `wine-run.exe` (`native/wine/wine_run.c`), which reports its pid and its exit code.
 """
 
 from __future__ import annotations

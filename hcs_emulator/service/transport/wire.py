@@ -1,4 +1,4 @@
-"""Frames between the native library and the service (native/WIRE.md), as bytes in and values out, with no I/O."""
+"""Frames between the native library and the service (native/library/WIRE.md): encoding and decoding, no I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CallDefinition:
 
 
 def _read_definitions() -> dict[int, CallDefinition]:
-    text = (Path(__file__).parents[2] / "native" / "calls.def").read_text()
+    text = (Path(__file__).parents[2] / "native" / "library" / "calls.def").read_text()
     found = (
         CallDefinition(int(number), name, handle, argument, tuple(strings.split()))
         for number, name, handle, argument, strings in _DEFINITION.findall(text)

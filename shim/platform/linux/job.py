@@ -1,6 +1,6 @@
 """What a job object is on the emulator's host: a keeper, a control group and a mount namespace.
 
-The keeper is the emulator's silo program, in its way for jobs (`hcs_emulator/native/silo_job.c`): it starts processes
+The keeper is the emulator's silo program, in its way for jobs (`hcs_emulator/native/silo/job.c`): it starts processes
 of the host on request, is the parent of all that lose theirs, and ends them when this process is gone or hangs up.
 Files are bound in its mount namespace, where nobody else sees them, and go with it. The control group holds the limits,
 and is how the `delete` command finds processes should shim and keeper both have been killed.

@@ -1,6 +1,6 @@
 """The messages between a shim and the keeper of a job: packets over a SOCK_SEQPACKET pair, with descriptors aboard.
 
-`hcs_emulator/native/silo_protocol.h` lists the same fields in the same order: the keeper is the emulator's silo
+`hcs_emulator/native/silo/protocol.h` lists the same fields in the same order: the keeper is the emulator's silo
 program. Requests are answered in order, one DONE each (SIGNAL has no answer); EXITED comes by itself, and never
 before the DONE of its spawn. One thread reads.
 """

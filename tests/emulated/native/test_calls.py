@@ -28,7 +28,7 @@ def driver() -> Any:
 
 
 def test_the_table_of_calls_is_sound() -> None:
-    text = (ROOT / "hcs_emulator" / "native" / "calls.def").read_text()
+    text = (ROOT / "hcs_emulator" / "native" / "library" / "calls.def").read_text()
     lines = re.findall(r"^CALL\((\d+), (\w+)", text, re.MULTILINE)
     assert len(lines) == len(CALLS_BY_NAME) == len({number for number, _ in lines})
 

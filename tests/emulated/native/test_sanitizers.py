@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hcs_emulator.native.build import SOURCES, WARNINGS, library_sources, run_compiler
+from hcs_emulator.native.build import LIBRARY, WARNINGS, library_sources, run_compiler
 from hcs_emulator.service.transport.server import Client, Reply, Request
 from tests.support.scripted_service import Scripted, scripted_service
 
@@ -66,7 +66,7 @@ def test_stress(tmp_path: Path, sanitizers: str) -> None:
     program = tmp_path / "stress"
     sources = [str(path) for path in [STRESS, *library_sources()]]
     sanitize = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
-    run_compiler([*WARNINGS, "-O1", "-g", "-pthread", f"-I{SOURCES}", *sanitize, *sources, "-ldl"], program)
+    run_compiler([*WARNINGS, "-O1", "-g", "-pthread", f"-I{LIBRARY}", *sanitize, *sources, "-ldl"], program)
     with scripted_service(tmp_path / "emulator") as service:
         script(service)
         environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1", "TSAN_OPTIONS": "halt_on_error=1"}

@@ -1,21 +1,29 @@
-/* The stand-in Windows commands: what their parts offer each other.
+/* Stand-in Windows commands: declarations shared by their files.
  *
- * One static program under many names (argv[0]): `cmd`, with its own language and built-in commands, and small programs
- * such as ping and timeout. They are there so that people can try containers where no Windows program can run, not to
- * be Windows.
+ * One static program under many names (argv[0]): `cmd` with its language and built-in commands, and the small programs
+ * in the table of cmd.c. A silo runs them when a command line names one of these Windows commands and the container's
+ * root has no such program (silo/exec.c).
+ *
+ * Purpose: command lines of tests, of the demo and of Windows container examples (`cmd /c echo`, `ping -t localhost`,
+ * batch files, a pipe into findstr) run on the emulator without Wine and without Windows programs.
+ *
+ * Scope: frozen. The commands, options and built-ins listed in cmd.c and built_in.c are the whole set. Fix defects in
+ * them. Do not add: further commands, options or cmd features (delayed expansion, functions, `for /f`), more
+ * PowerShell than the statements of powershell.c, registry or service commands, or output closer to Windows' than a
+ * script needs. Containers that need real Windows programs run them under Wine.
  */
-#ifndef CMD_H
-#define CMD_H
+#ifndef COMMANDS_H
+#define COMMANDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "silo.h" /* names as Windows writes them */
+#include "../common/windows_path.h"
 
 enum { NOT_RECOGNIZED = 9009 };
 
-/* -- cmd_memory.c: memory that lives until the next line typed; it never runs out without ending the program */
+/* -- memory.c: memory that lives until the next line typed; it never runs out without ending the program */
 void *keep(size_t size);
 char *keep_text(const char *text, size_t length);
 void forget_all(void);
@@ -27,7 +35,7 @@ struct buffer {
 void append(struct buffer *buffer, const char *text, size_t length);
 void append_text(struct buffer *buffer, const char *text);
 
-/* -- cmd_parse.c: a line of cmd's language */
+/* -- parse.c: a line of cmd's language */
 struct redirection {
     int descriptor;
     enum { READ_FROM, WRITE_TO, APPEND_TO, SAME_AS } kind;
@@ -61,7 +69,7 @@ char *unquoted(const char *text);
 char **split_arguments(const char *text, int *count);
 char *trimmed(const char *text);
 
-/* -- cmd_variables.c */
+/* -- variables.c */
 const char *get_variable(const char *name);
 void set_variable(const char *name, const char *value); /* NULL or "" removes it */
 /* Replaces %NAME%; in a batch file also %1, %* and %%, and unknown names by nothing. */
@@ -71,7 +79,7 @@ char *expand_loop_variable(const char *text, char variable, const char *value);
 /* The working directory as Windows writes it. */
 char *windows_directory(void);
 
-/* -- cmd_run.c */
+/* -- run.c */
 extern int error_level;
 extern bool leaving; /* `exit` was run; error_level says with what */
 extern bool echoing;

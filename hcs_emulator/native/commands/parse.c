@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 static const char *cursor;
 static bool wrong;

@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 static char **find_variable(const char *name)
 {

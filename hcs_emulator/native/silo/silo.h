@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "silo_protocol.h"
+#include "../common/windows_path.h"
+#include "protocol.h"
 
 /* A failure: where, and errno. stage AT_NOTHING means success. */
 struct failure {
@@ -14,26 +15,16 @@ struct failure {
     int32_t error;
 };
 
-/* silo_root.c: becomes the root of the silo; `root` NULL for a private one over the host's programs. */
+/* root.c: becomes the root of the silo; `root` NULL for a private one over the host's programs. */
 struct failure prepare_root(const char *root);
-/* silo_job.c: the place of a job among the host's own files; and its end, with all that runs in it. */
+/* job.c: the place of a job among the host's own files; and its end, with all that runs in it. */
 struct failure prepare_job(bool binds);
 void end_job(void);
-/* silo_bind.c: attaches the detached mount `tree` at `target`, and takes it away. Answers errno. */
+/* bind.c: attaches the detached mount `tree` at `target`, and takes it away. Answers errno. */
 int attach_bind(int tree, const char *target, bool read_only);
 int detach_bind(const char *target);
 
-/* silo_path.c: names as Windows writes them. Both answer false and set errno when there is no such file. */
-enum { PATH_SIZE = 4096 };
-bool find_path(const char *name, char found[PATH_SIZE]);
-bool find_program(const char *name, const char *search_path, char found[PATH_SIZE]);
-/* Turns "C:\a\b" into "/a/b", without looking whether it exists; false if it is too long. */
-bool to_posix_path(const char *name, char posix[PATH_SIZE]);
-/* The part after the last separator of either kind. */
-const char *base_name(const char *name);
-bool has_suffix(const char *name, const char *suffix);
-
-/* silo_spawn.c */
+/* spawn.c */
 struct spawn {
     const struct request *request;
     const char *directory, *user;
@@ -47,9 +38,9 @@ struct spawn {
 struct failure spawn_process(const struct spawn *spawn, pid_t *pid, int *master);
 void remember_oom_score(void);
 
-/* silo_exec.c: replaces the calling process by what was asked for, or answers why not. */
+/* exec.c: replaces the calling process by what was asked for, or answers why not. */
 struct failure execute(const struct spawn *spawn);
-/* silo_user.c: becomes the user of this name in the root's passwd file; "" stays root. Answers errno. */
+/* user.c: becomes the user of this name in the root's passwd file; "" stays root. Answers errno. */
 int become_user(const char *name);
 void drop_capabilities(void);
 

@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 bool echoing = true;
 char *const *batch_arguments;

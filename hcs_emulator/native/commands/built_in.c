@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 static int run_echo(const char *rest)
 {

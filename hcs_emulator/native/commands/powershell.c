@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 static bool ending;
 static int ending_code;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 struct block {
     struct block *next;

@@ -1,4 +1,4 @@
-/* Running what cmd_parse.c has read: built-in commands here, everything else in a process of its own. */
+/* Running what parse.c has read: built-in commands here, everything else in a process of its own. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 enum { CONTROL_C_EXIT = (int)0xC000013A, ACCESS_VIOLATION = (int)0xC0000005 };
 

@@ -1,6 +1,6 @@
-/* Messages between the service and a silo; service/silo_channel.py is the other side. All numbers are little-endian. */
-#ifndef SILO_PROTOCOL_H
-#define SILO_PROTOCOL_H
+/* Messages between the service and a silo; service/silo/channel.py is the other side. All numbers are little-endian. */
+#ifndef PROTOCOL_H
+#define PROTOCOL_H
 
 #include <stdint.h>
 
@@ -12,7 +12,7 @@ enum reply_kind { HELLO = 1, READY = 2, DONE = 3, EXITED = 4 };
 enum spawn_flag { WITH_STDIN = 1, WITH_STDOUT = 2, WITH_STDERR = 4, WITH_CONSOLE = 8 };
 enum bind_flag { READ_ONLY = 1 };
 
-/* Where something failed: indices into STAGES of silo_channel.py. */
+/* Where something failed: indices into STAGES of service/silo/channel.py. */
 enum stage {
     AT_NOTHING,
     AT_NAMESPACES,

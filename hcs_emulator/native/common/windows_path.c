@@ -1,4 +1,4 @@
-/* Names as Windows writes them, found in a Linux tree: backslashes, a drive, any case, .exe or not. */
+/* Windows path names resolved in a Linux file tree: backslashes, drive letter, any case, with or without .exe. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "silo.h"
+#include "windows_path.h"
 
 static const char posix_search_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 static const char *const program_suffixes[] = {".exe", ".com", ".bat", ".cmd", NULL};

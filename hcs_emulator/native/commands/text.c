@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 enum { MOST_PATTERNS = 64 };
 

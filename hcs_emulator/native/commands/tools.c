@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 void pass_seconds(double seconds)
 {

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd.h"
+#include "commands.h"
 
 /* What follows a built-in's name: names, and the letters of /x options. */
 struct operands {

@@ -1,7 +1,7 @@
 /* The silo: pid 1 of a compute system's namespaces.
  *
  * usage: silo HOSTNAME ROOT, with the service's socket as descriptor 3 and the stand-in commands as descriptor 4.
- *        silo --job binds|plain is the keeper of a host process container's job, silo_job.c; its socket leads to a shim.
+ *        silo --job binds|plain is the keeper of a host process container's job, job.c; its socket leads to a shim.
  *
  * The launcher makes the namespaces, leaves pid 1 of them as a child of the *service* (CLONE_PARENT), tells its pid and
  * ends. Pid 1 prepares the root, then serves requests, one at a time, and reaps. It holds no state but the list of

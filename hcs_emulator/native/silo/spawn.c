@@ -1,4 +1,4 @@
-/* Starting one process in the silo: streams or a console, then over to silo_exec.c. A failure comes back by a pipe. */
+/* Starting one process in the silo: streams or a console, then over to exec.c. A failure comes back by a pipe. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
