@@ -144,7 +144,7 @@ def test_a_service_that_cannot_start(tmp_path: Path) -> None:
 SERVICE = """
 import asyncio, os, sys
 sys.path.insert(0, {root!r})
-from hcs_emulator.service.transport import *
+from hcs_emulator.service.transport.server import Reply, serve
 class One:
     async def call(self, client, request):
         return Reply(document=str(os.getpid()))
