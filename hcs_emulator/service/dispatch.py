@@ -1,4 +1,4 @@
-"""From the socket to the functions of `exports_*`: around every call are the journal, the faults and the latency
+"""From the socket to the functions of `exports`: around every call are the journal, the faults and the latency
 profile.
 """
 

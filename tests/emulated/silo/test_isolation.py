@@ -167,8 +167,7 @@ async def test_shutdown_asks_first() -> None:
 
 _SERVICE = """
 import asyncio, sys
-from hcs_emulator.service import cgroup
-from hcs_emulator.service.silo import Silo, SiloSettings
+from hcs_emulator.service.silo.silo import Silo, SiloSettings
 
 async def main():
     silo = await Silo.start(SiloSettings("orphan", instance=sys.argv[1]))
