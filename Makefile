@@ -28,7 +28,7 @@ proto: $(STAMP) ## regenerate shim/api and runhcs/containerd_api from proto/
 docs: $(STAMP) ## regenerate the generated pages below docs/
 	$(BIN)/python scripts/generate_docs.py
 
-test: ## everything: sets up what is missing, runs all levels, says what was left out
+test: ## run every level (lint, unit, emulated, containerd, wine); installs what is missing
 	scripts/test.sh
 
 test-unit: native ## pure logic only
