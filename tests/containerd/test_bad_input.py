@@ -31,7 +31,7 @@ SPECS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", list(SPECS))
-def test_a_spec_that_cannot_be(node: Node, what: str) -> None:
+def test_create_reports_invalid_spec(node: Node, what: str) -> None:
     members, sentence = SPECS[what]
     members = dict(members)
     spec = node.spec(*COMMAND, **{name: value for name, value in members.items() if value is not None})
@@ -48,12 +48,12 @@ def test_a_spec_that_cannot_be(node: Node, what: str) -> None:
     ],
     ids=["program", "user"],
 )
-def test_what_the_container_does_not_have(node: Node, process: dict[str, Any], sentence: str) -> None:
+def test_create_reports_missing_program(node: Node, process: dict[str, Any], sentence: str) -> None:
     """Known only when it is started: HCS says so."""
     refused(node, node.spec(*COMMAND, process=process), sentence)
 
 
-def test_an_exec_that_cannot_be(node: Node) -> None:
+def test_exec_reports_invalid_process(node: Node) -> None:
     name = node.name()
     node.detach(name)
     result = node.exec(name, "e1", "no-such-program.exe")

@@ -37,7 +37,7 @@ def runtimes_in(text: str, plugin: str) -> dict[str, Any]:
     return found
 
 
-def test_containerd_reads_it(version: str, tmp_path: Path) -> None:
+def test_containerd_accepts_generated_config(version: str, tmp_path: Path) -> None:
     text, plugin = printed(version)
     (tmp_path / "config.toml").write_text(text)
     command = [str(VERSIONS[version] / "containerd"), "--config", str(tmp_path / "config.toml"), "config", "dump"]
@@ -70,7 +70,7 @@ def cri_config(containerd: Containerd) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["1.7", "2.3"])
-def test_the_cri_plugin_has_every_runtime(version: str, start_containerd: Callable[..., Containerd]) -> None:
+def test_cri_plugin_lists_every_runtime(version: str, start_containerd: Callable[..., Containerd]) -> None:
     text, plugin = printed(version)
     version_line = next(line for line in text.splitlines() if line.startswith("version"))
     containerd = start_containerd(cri=True, config=text.replace(version_line, "", 1))

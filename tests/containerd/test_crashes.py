@@ -31,11 +31,11 @@ STEPS = [
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("version", "when", "part"), STEPS)
-def test_a_shim_that_dies_at_any_call_leaves_nothing(node: Node, version: str, when: str, part: int) -> None:
+def test_shim_killed_at_any_hcs_call_leaks_nothing(node: Node, version: str, when: str, part: int) -> None:
     crash_at_every_call(node, when, 1 + part * EVERY[version], PARTS * EVERY[version])
 
 
-def test_a_killed_shim_is_reported_as_an_exit(node: Node) -> None:
+def test_killed_shim_is_reported_as_exit(node: Node) -> None:
     name = node.name()
     node.detach(name)
     # Forwarded by the shim itself, which must have had the time to.
@@ -47,7 +47,7 @@ def test_a_killed_shim_is_reported_as_an_exit(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_a_client_that_waits_is_told_when_the_shim_is_killed(node: Node) -> None:
+def test_wait_returns_when_shim_is_killed(node: Node) -> None:
     name = node.name()
     arguments = node.run_arguments(name, node.spec("ping", "-t", "localhost"))
     with node.popen(*arguments) as client:
@@ -59,7 +59,7 @@ def test_a_client_that_waits_is_told_when_the_shim_is_killed(node: Node) -> None
     node.ctr("container", "rm", name)
 
 
-def test_after_a_crash_the_same_container_runs_again(node: Node) -> None:
+def test_container_runs_again_after_shim_crash(node: Node) -> None:
     name = node.name()
     node.create(name, "cmd", "/c", "exit 4")
     with node.client() as tasks:
@@ -70,7 +70,7 @@ def test_after_a_crash_the_same_container_runs_again(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_the_processes_of_a_killed_shim_are_ended(node: Node, tmp_path: Path) -> None:
+def test_processes_of_killed_shim_are_terminated(node: Node, tmp_path: Path) -> None:
     name = node.name()
     mounts = [{"source": str(tmp_path), "destination": "C:\\data"}]
     node.detach(name, "sh", "-c", "echo $$ > /data/up; sleep 1000", mounts=mounts)
@@ -82,7 +82,7 @@ def test_the_processes_of_a_killed_shim_are_ended(node: Node, tmp_path: Path) ->
     node.ctr("container", "rm", name)
 
 
-def test_a_shim_that_hangs_can_be_removed(own_node: Node) -> None:
+def test_hanging_shim_can_be_removed(own_node: Node) -> None:
     """Stopped, it answers nothing. A client's deadline ends its call; after a kill -9 all is well."""
     node = own_node
     name = node.name()

@@ -158,7 +158,7 @@ def shims(node: Node) -> list[str]:
     return [path.name for path in node.containerd.sockets.iterdir()]
 
 
-def test_a_pod_of_a_kubelet(node: Node) -> None:
+def test_pod_lifecycle_through_cri(node: Node) -> None:
     kubelet = Kubelet(node)
     pod = kubelet.run_pod()
     assert kubelet.pod_state(pod) == READY

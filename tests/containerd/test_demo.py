@@ -37,7 +37,7 @@ def run(environment: dict[str, str]) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def test_the_result_as_data(environment: dict[str, str], version: str) -> None:
+def test_json_result(environment: dict[str, str], version: str) -> None:
     code, result = run(environment)
     assert code == 0 and result["ok"], result
     part = next(part for part in result["parts"] if part["name"] == "containerd")
@@ -55,7 +55,7 @@ def test_the_result_as_data(environment: dict[str, str], version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["1.6"])
-def test_a_process_left_behind_is_found_and_ended(environment: dict[str, str], version: str) -> None:
+def test_leaked_process_is_reported_and_terminated(environment: dict[str, str], version: str) -> None:
     """A `ctr` that leaves a process, which then belongs to nobody."""
     ctr = Path(environment["TMPDIR"]) / "bin" / "ctr"
     ctr.write_text(
@@ -72,7 +72,7 @@ def test_a_process_left_behind_is_found_and_ended(environment: dict[str, str], v
 
 
 @pytest.mark.parametrize("version", ["1.6"])
-def test_containers_made_meanwhile_go_with_it(environment: dict[str, str], version: str) -> None:
+def test_containers_created_during_keep_are_removed(environment: dict[str, str], version: str) -> None:
     process = subprocess.Popen(
         [*DEMO, "--keep"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

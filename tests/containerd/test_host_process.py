@@ -20,7 +20,7 @@ def annotations(node: Node, name: str) -> dict[str, str]:
     return {HOST_PROCESS: "true", INHERIT_USER: "true", ROOT: place}
 
 
-def test_output_files_and_the_exit_code(node: Node) -> None:
+def test_run_reports_output_and_exit_code(node: Node) -> None:
     name = node.name()
     (node.layer / "Files" / "tool.txt").write_text("from the image\n")
     script = f"cat {node.directory}/hpc/{name}/tool.txt; readlink /proc/self/ns/pid; exit 7"
@@ -30,7 +30,7 @@ def test_output_files_and_the_exit_code(node: Node) -> None:
     node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
 
 
-def test_exec_list_and_kill(node: Node) -> None:
+def test_exec_pids_and_kill(node: Node) -> None:
     name = node.name()
     node.detach(name, *STAY, annotations=annotations(node, name))
     result = node.exec(name, "e1", "sh", "-c", "echo from exec; exit 9")
@@ -41,7 +41,7 @@ def test_exec_list_and_kill(node: Node) -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in listed)
 
 
-def test_an_image_for_linux(node: Node) -> None:
+def test_linux_image_as_host_process(node: Node) -> None:
     """What there is to type on the emulator's host."""
     name = node.name()
     place = node.directory / "hpc" / name
@@ -52,7 +52,7 @@ def test_an_image_for_linux(node: Node) -> None:
     assert result.stdout.splitlines() == [os.readlink("/proc/self/ns/pid"), f"{place}/bin"]
 
 
-def test_a_shim_that_is_killed_leaves_nothing(node: Node) -> None:
+def test_killed_shim_leaks_nothing(node: Node) -> None:
     name = node.name()
     node.detach(name, *STAY, annotations=annotations(node, name))
     listed = [int(line.split()[0]) for line in node.ctr("task", "ps", name).stdout.splitlines()[1:]]

@@ -26,7 +26,7 @@ def settles(node: Node, pid: int, before: tuple[int, int]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_one_after_another(node: Node) -> None:
+def test_containers_sequentially(node: Node) -> None:
     run_one(node, node.name(), 0)
     node.expect_clean()
     before = node.resources(node.emulator.pid)
@@ -39,7 +39,7 @@ def test_one_after_another(node: Node) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_at_once(node: Node) -> None:
+def test_containers_concurrently(node: Node) -> None:
     run_one(node, node.name(), 0)
     node.expect_clean()
     before = node.resources(node.emulator.pid)
@@ -54,7 +54,7 @@ def test_at_once(node: Node) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_many_running_at_the_same_time(node: Node) -> None:
+def test_many_containers_running(node: Node) -> None:
     names = [node.name() for _ in range(AT_ONCE)]
     with ThreadPoolExecutor(8) as people:
         list(people.map(node.detach, names))

@@ -23,7 +23,7 @@ def bootable(node: Node) -> Path:
     return node.layer
 
 
-def test_a_vm_by_a_configuration_file(node: Node, tmp_path: Path) -> None:
+def test_hypervisor_isolation_from_config_file(node: Node, tmp_path: Path) -> None:
     bootable(node)
     name = node.name()
     text = 'SandboxIsolation = 1\nVmMemorySizeInMb = 768\nVmProcessorCount = 1\nSandboxOsVersion = "ltsc2022"\n'
@@ -38,7 +38,7 @@ def test_a_vm_by_a_configuration_file(node: Node, tmp_path: Path) -> None:
     assert document["ComputeTopology"]["Processor"]["Count"] == 1
 
 
-def test_an_annotation_beats_the_file(node: Node, tmp_path: Path) -> None:
+def test_annotation_overrides_config_file(node: Node, tmp_path: Path) -> None:
     bootable(node)
     name = node.name()
     spec = node.spec("cmd", "/c", "exit 0", annotations={VM_MEMORY_SIZE_IN_MB: "640"})
@@ -57,7 +57,7 @@ def test_an_annotation_beats_the_file(node: Node, tmp_path: Path) -> None:
         ('SandboxOsVersion = "vista"\n', "SandboxOsVersion in {path} is 'vista': give a build (20348)"),
     ],
 )
-def test_a_file_that_is_wrong(node: Node, tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_config_file_is_reported(node: Node, tmp_path: Path, text: str, said: str) -> None:
     name = node.name()
     result = node.run(name, node.spec("cmd"), *file(tmp_path, text))
     node.ctr("container", "rm", name)
@@ -66,14 +66,14 @@ def test_a_file_that_is_wrong(node: Node, tmp_path: Path, text: str, said: str) 
     assert "invalid argument" in result.stderr.lower() or "InvalidArgument" in result.stderr
 
 
-def test_what_has_no_effect_is_in_the_log(node: Node, tmp_path: Path) -> None:
+def test_ignored_options_are_logged(node: Node, tmp_path: Path) -> None:
     flags = file(tmp_path, 'RegistryRoot = "x"\nVmProcessorCount = 4\n')
     assert node.run(node.name(), node.spec("cmd", "/c", "exit 0"), "--rm", *flags).returncode == 0
     node.containerd.expect_log("option RegistryRoot has no effect. This shim keeps its state in the bundle")
     node.containerd.expect_log("option VmProcessorCount has no effect: it is about utility VMs")
 
 
-def test_an_image_of_another_build(node: Node, tmp_path: Path) -> None:
+def test_image_of_other_build_is_refused(node: Node, tmp_path: Path) -> None:
     """The emulator stands in for 20348."""
     other = tmp_path / "layer" / "Files" / "Windows"
     other.mkdir(parents=True)
@@ -88,7 +88,7 @@ def test_an_image_of_another_build(node: Node, tmp_path: Path) -> None:
     assert "RuntimeClass runhcs-wcow-hypervisor-17763" in result.stderr
 
 
-def test_a_wish_that_this_host_cannot_fulfil(node: Node) -> None:
+def test_unsupported_sandbox_os_version_is_refused(node: Node) -> None:
     name = node.name()
     result = node.run(name, node.spec("cmd", annotations={SANDBOX_OS_VERSION: "26100"}))
     node.ctr("container", "rm", name)

@@ -41,7 +41,7 @@ def pod(node: Node, client: Client, isolation: str) -> CriPod:
     return pod
 
 
-def test_the_life_of_a_pod(node: Node, client: Client, pod: CriPod, isolation: str) -> None:
+def test_pod_lifecycle(node: Node, client: Client, pod: CriPod, isolation: str) -> None:
     """Sandbox, two containers, exec, stats, pids, stop, remove: what a kubelet does with every pod."""
     one, two = pod.add(), pod.add("cmd", "/c", "ping -t localhost")
     pod.expect_running()
@@ -71,7 +71,7 @@ def test_the_life_of_a_pod(node: Node, client: Client, pod: CriPod, isolation: s
         node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
 
 
-def test_a_container_restarts_in_its_pod(node: Node, client: Client, pod: CriPod) -> None:
+def test_container_restarts_in_running_pod(node: Node, client: Client, pod: CriPod) -> None:
     """What a kubelet does with a container that fails: the pod and its shim stay."""
     (shim,) = pod.shims()
     for code in (0, 3, 255):
@@ -85,7 +85,7 @@ def test_a_container_restarts_in_its_pod(node: Node, client: Client, pod: CriPod
     pod.remove()
 
 
-def test_ten_workloads(node: Node, client: Client, pod: CriPod) -> None:
+def test_pod_with_ten_workloads(node: Node, client: Client, pod: CriPod) -> None:
     workloads = [pod.add() for _ in range(10)]
     assert len(pod.shims()) == 1
     pod.expect_running()
@@ -96,7 +96,7 @@ def test_ten_workloads(node: Node, client: Client, pod: CriPod) -> None:
     pod.remove()
 
 
-def test_stopping_the_sandbox_first_stops_what_is_in_it(node: Node, client: Client, pod: CriPod) -> None:
+def test_killing_sandbox_stops_workloads(node: Node, client: Client, pod: CriPod) -> None:
     """containerd's client removes a pod it knows nothing about by force: the sandbox's task goes with all workloads."""
     workloads = [pod.add(), pod.add()]
     client.kill(pod.id, SIGKILL, everybody=True)
@@ -108,7 +108,7 @@ def test_stopping_the_sandbox_first_stops_what_is_in_it(node: Node, client: Clie
     pod.remove()
 
 
-def test_deleting_the_sandbox_stops_what_is_in_it(node: Node, client: Client, pod: CriPod) -> None:
+def test_deleting_sandbox_stops_workloads(node: Node, client: Client, pod: CriPod) -> None:
     workloads = [pod.add(), pod.add()]
     (shim,) = pod.shims()
     pod.stop_container(pod.id)  # and Shutdown follows the Delete
@@ -119,7 +119,7 @@ def test_deleting_the_sandbox_stops_what_is_in_it(node: Node, client: Client, po
     pod.remove()
 
 
-def test_a_workload_needs_its_sandbox_running(node: Node, client: Client, pod: CriPod) -> None:
+def test_workload_is_refused_if_sandbox_is_not_running(node: Node, client: Client, pod: CriPod) -> None:
     client.kill(pod.id, SIGTERM)
     pod.waits[pod.id].result(60)
     name = pod.create()
@@ -130,7 +130,7 @@ def test_a_workload_needs_its_sandbox_running(node: Node, client: Client, pod: C
     pod.remove()
 
 
-def test_a_workload_of_no_pod_is_refused(node: Node, client: Client) -> None:
+def test_workload_without_sandbox_is_refused(node: Node, client: Client) -> None:
     """And by `start` already: nothing is left that nobody knows of."""
     pod = CriPod(node, client)
     name = pod.create()
@@ -140,7 +140,7 @@ def test_a_workload_of_no_pod_is_refused(node: Node, client: Client) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["hypervisor"])
-def test_the_vm_of_a_pod_dies(node: Node, client: Client, pod: CriPod) -> None:
+def test_lost_vm_stops_all_tasks_of_pod(node: Node, client: Client, pod: CriPod) -> None:
     """Every container reports its exit, the sandbox too, and the pod can be removed as usual."""
     one, two = pod.add(), pod.add()
     (worker,) = vm_workers(node.emulator)
@@ -154,7 +154,7 @@ def test_the_vm_of_a_pod_dies(node: Node, client: Client, pod: CriPod) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["hypervisor"])
-def test_nothing_runs_in_a_sandbox_that_is_a_vm(node: Node, client: Client, pod: CriPod) -> None:
+def test_exec_in_vm_sandbox_is_refused(node: Node, client: Client, pod: CriPod) -> None:
     with pytest.raises(ContainerdError) as refusal:
         pod.exec(pod.id, "cmd", "/c", "echo hello")
     assert refusal.value.code == grpc.StatusCode.UNIMPLEMENTED
@@ -163,7 +163,7 @@ def test_nothing_runs_in_a_sandbox_that_is_a_vm(node: Node, client: Client, pod:
 
 
 @pytest.mark.parametrize("isolation", ["process"])
-def test_an_update_reaches_one_container_only(node: Node, client: Client, pod: CriPod) -> None:
+def test_update_changes_only_its_container(node: Node, client: Client, pod: CriPod) -> None:
     one, _ = pod.add(), pod.add()
     changes = len(node.emulator.journal("HcsModifyComputeSystem"))
     client.update(one, {"memory": {"limit": 64 << 20}})
@@ -184,7 +184,7 @@ class TestAccidents:
     def node(self, own_node: Node) -> Node:
         return own_node
 
-    def test_containerd_restarts_in_the_middle(self, node: Node, client: Client, pod: CriPod) -> None:
+    def test_containerd_restart_during_pod_lifecycle(self, node: Node, client: Client, pod: CriPod) -> None:
         one, two = pod.add(), pod.add()
         (shim,) = pod.shims()
         # One ends while containerd is away; its exit status must not be lost.
@@ -207,7 +207,7 @@ class TestAccidents:
             expect_gone(shim)
         node.expect_clean()
 
-    def test_kill_9_of_containerd(self, node: Node, client: Client, pod: CriPod) -> None:
+    def test_sigkill_of_containerd(self, node: Node, client: Client, pod: CriPod) -> None:
         pod.add()
         node.containerd.kill()
         node.containerd.start()
@@ -220,7 +220,7 @@ class TestAccidents:
             pod.remove()
         node.expect_clean()
 
-    def test_kill_9_of_the_shim(self, node: Node, client: Client, pod: CriPod) -> None:
+    def test_sigkill_of_shim(self, node: Node, client: Client, pod: CriPod) -> None:
         """containerd notices, tells the end of every container, and cleans up after each."""
         pod.add()
         pod.add()

@@ -40,7 +40,7 @@ def gated(node: Node, directory: Path, script: str) -> dict[str, object]:
     return node.spec("sh", "-c", wait + script, mounts=[{"source": str(directory), "destination": "C:\\gate"}])
 
 
-def test_tasks_come_back_and_go_on(own_node: Node, away: Away) -> None:
+def test_running_tasks_survive_containerd_restart(own_node: Node, away: Away) -> None:
     node = own_node
     names = [node.name() for _ in range(3)]
     for name in names:
@@ -72,7 +72,7 @@ def test_tasks_come_back_and_go_on(own_node: Node, away: Away) -> None:
     node.expect_clean()
 
 
-def test_an_exit_that_happened_meanwhile_is_told_with_its_code(own_node: Node, away: Away, tmp_path: Path) -> None:
+def test_exit_during_containerd_outage_keeps_its_code(own_node: Node, away: Away, tmp_path: Path) -> None:
     node = own_node
     name = node.name()
     node.ctr(*node.run_arguments(name, gated(node, tmp_path, "exit 42"), "-d", "--null-io"))
@@ -93,7 +93,7 @@ def test_an_exit_that_happened_meanwhile_is_told_with_its_code(own_node: Node, a
     node.expect_clean()
 
 
-def test_output_goes_on_while_containerd_is_away(own_node: Node, away: Away, tmp_path: Path) -> None:
+def test_output_continues_during_containerd_outage(own_node: Node, away: Away, tmp_path: Path) -> None:
     """A reader of the FIFOs (a log collector, say) needs no containerd."""
     node = own_node
     name = node.name()
@@ -135,7 +135,7 @@ def test_attach_after_a_restart(own_node: Node, away: Away, tmp_path: Path) -> N
     node.expect_clean()
 
 
-def test_a_shim_that_died_meanwhile_is_cleaned_up_after(own_node: Node, away: Away) -> None:
+def test_shim_killed_during_containerd_outage_is_cleaned_up(own_node: Node, away: Away) -> None:
     node = own_node
     name, other = node.name(), node.name()
     node.detach(name)
@@ -150,7 +150,7 @@ def test_a_shim_that_died_meanwhile_is_cleaned_up_after(own_node: Node, away: Aw
     node.expect_clean()
 
 
-def test_created_tasks_survive_too(own_node: Node, away: Away) -> None:
+def test_created_tasks_survive_containerd_restart(own_node: Node, away: Away) -> None:
     node = own_node
     name = node.name()
     node.create(name, "cmd", "/c", "exit 7")
@@ -167,7 +167,7 @@ def test_created_tasks_survive_too(own_node: Node, away: Away) -> None:
     node.expect_clean()
 
 
-def test_a_client_that_waited_learns_the_exit_by_asking_again(own_node: Node, away: Away, tmp_path: Path) -> None:
+def test_wait_repeated_after_containerd_restart_returns_exit(own_node: Node, away: Away, tmp_path: Path) -> None:
     """The Wait that was open goes with containerd; the next one answers, whenever the exit was."""
     node = own_node
     name = node.name()
@@ -185,7 +185,7 @@ def test_a_client_that_waited_learns_the_exit_by_asking_again(own_node: Node, aw
     node.expect_clean()
 
 
-def test_many_restarts(own_node: Node, away: Away) -> None:
+def test_repeated_containerd_restarts(own_node: Node, away: Away) -> None:
     node = own_node
     name = node.name()
     node.detach(name)

@@ -15,7 +15,7 @@ from tests.containerd.terminal import Terminal
 from tests.support.eventually import eventually
 
 
-def test_output_errors_and_the_exit_code_reach_the_user(node: Node) -> None:
+def test_run_returns_stdout_stderr_and_exit_code(node: Node) -> None:
     name = node.name()
     result = node.run(name, node.spec("cmd", "/c", "echo out & echo err 1>&2 & exit 7"), "--rm")
     assert result.returncode == 7
@@ -26,20 +26,20 @@ def test_output_errors_and_the_exit_code_reach_the_user(node: Node) -> None:
     assert ended["exit_status"] == 7 and ended["id"] == name and ended["pid"] > 0
 
 
-def test_a_megabyte_arrives_whole_before_the_exit(node: Node) -> None:
+def test_megabyte_of_output_is_complete_before_exit(node: Node) -> None:
     spec = node.spec("sh", "-c", "dd if=/dev/zero bs=1024 count=1024 2>/dev/null; exit 3")
     result = node.run(node.name(), spec, "--rm")
     assert result.returncode == 3
     assert len(result.stdout) == 1 << 20
 
 
-def test_piped_input_reaches_the_process_and_ends(node: Node) -> None:
+def test_piped_stdin_reaches_process_and_is_closed(node: Node) -> None:
     result = node.run(node.name(), node.spec("sh", "-c", "cat; exit 4"), "--rm", stdin="one\ntwo\n")
     assert result.returncode == 4, result.stderr
     assert result.stdout == "one\ntwo\n"
 
 
-def test_a_terminal_shows_output_takes_input_and_is_resized(node: Node) -> None:
+def test_terminal_output_input_and_resize(node: Node) -> None:
     name = node.name()
     spec = node.spec("sh", "-c", "stty size; read line; echo got $line; stty size; exit 5", terminal=True)
     with Terminal(
@@ -73,7 +73,7 @@ def test_exec_in_a_running_container(node: Node) -> None:
     node.events.expect(name, [*told, f"exit {name}", f"delete {name}"])
 
 
-def test_exec_on_a_terminal(node: Node) -> None:
+def test_exec_with_terminal(node: Node) -> None:
     name = node.name()
     node.detach(name)
     script = "[ -t 0 ] && echo a terminal; read x; exit $x"
@@ -86,7 +86,7 @@ def test_exec_on_a_terminal(node: Node) -> None:
     node.remove(name)
 
 
-def test_exec_with_the_same_id_is_refused_while_the_first_is_there(node: Node) -> None:
+def test_exec_with_duplicate_id_is_refused(node: Node) -> None:
     name = node.name()
     node.detach(name)
     node.ctr("task", "exec", "--detach", "--exec-id", "e1", name, "ping", "-t", "localhost")
@@ -95,7 +95,7 @@ def test_exec_with_the_same_id_is_refused_while_the_first_is_there(node: Node) -
     node.remove(name)
 
 
-def test_attach_follows_the_output_of_a_detached_container(node: Node, tmp_path: Path) -> None:
+def test_attach_to_detached_container(node: Node, tmp_path: Path) -> None:
     name = node.name()
     spec = node.spec(
         "sh", "-c", "while [ ! -e /gate/open ]; do sleep 0.05; done; echo late; exit 8",
@@ -112,12 +112,12 @@ def test_attach_follows_the_output_of_a_detached_container(node: Node, tmp_path:
     node.ctr("container", "rm", name)
 
 
-def test_without_streams(node: Node) -> None:
+def test_run_with_null_io(node: Node) -> None:
     result = node.run(node.name(), node.spec("cmd", "/c", "echo unheard & exit 2"), "--rm", "--null-io")
     assert (result.returncode, result.stdout) == (2, "")
 
 
-def test_a_log_file(node: Node, tmp_path: Path) -> None:
+def test_run_with_log_file_uri(node: Node, tmp_path: Path) -> None:
     log = tmp_path / "deep" / "log"
     spec = node.spec("cmd", "/c", "echo out & echo err 1>&2 & exit 3")
     result = node.run(node.name(), spec, "--rm", "--log-uri", f"file://{log}")
@@ -125,7 +125,7 @@ def test_a_log_file(node: Node, tmp_path: Path) -> None:
     assert set(log.read_text().split()) == {"out", "err"}
 
 
-def test_a_logger(node: Node, tmp_path: Path) -> None:
+def test_run_with_binary_logger(node: Node, tmp_path: Path) -> None:
     logger = tmp_path / "logger"
     logger.write_text(
         '#!/bin/sh\nexec 5>&-\n{ echo "$CONTAINER_NAMESPACE $CONTAINER_ID $1 $2"; cat <&3; cat <&4; } > "$2"\n'
@@ -139,7 +139,7 @@ def test_a_logger(node: Node, tmp_path: Path) -> None:
     assert log.read_text().split() == ["tests", name, "to", str(log), "out", "err"]
 
 
-def test_a_logger_that_is_missing_is_named(node: Node) -> None:
+def test_missing_binary_logger_is_reported(node: Node) -> None:
     name = node.name()
     result = node.run(name, node.spec("cmd", "/c", "exit"), "--log-uri", "binary:///no/such/logger")
     assert result.returncode == 1
@@ -148,7 +148,7 @@ def test_a_logger_that_is_missing_is_named(node: Node) -> None:
 
 
 @pytest.mark.parametrize("snapshotter", ["overlayfs", "native"])
-def test_a_linux_image(node: Node, snapshotter: str, tmp_path: Path) -> None:
+def test_linux_image(node: Node, snapshotter: str, tmp_path: Path) -> None:
     flags = ["--snapshotter", snapshotter, "--runtime", RUNTIME, "--rm"]
     plain = node.ctr("run", *flags, node.image(), node.name())
     assert plain.stdout == "hello from the image\n"
@@ -173,7 +173,7 @@ def test_a_linux_image(node: Node, snapshotter: str, tmp_path: Path) -> None:
     assert result.returncode == 6
 
 
-def test_a_linux_image_on_a_terminal(node: Node) -> None:
+def test_linux_image_with_terminal(node: Node) -> None:
     command = node.containerd.ctr_command("run", "--rm", "--tty", "--runtime", RUNTIME, node.image(), node.name(), "sh")
     with Terminal(command, node.containerd.env) as terminal:
         terminal.type("echo $((6 * 7)); exit 3\r")
@@ -181,7 +181,7 @@ def test_a_linux_image_on_a_terminal(node: Node) -> None:
     assert "42" in terminal.shown
 
 
-def test_a_reader_that_goes_away_does_not_hold_up_the_exit(node: Node) -> None:
+def test_closed_reader_does_not_delay_exit(node: Node) -> None:
     """`ctr run` is killed with its container's output still flowing; the container still ends, and can be deleted."""
     name = node.name()
     spec = node.spec("sh", "-c", "echo begun; dd if=/dev/zero bs=1024 count=4096 2>/dev/null; exit 3")
@@ -197,7 +197,7 @@ def test_a_reader_that_goes_away_does_not_hold_up_the_exit(node: Node) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("version", ["2.3"])
-def test_a_gigabyte_arrives_byte_for_byte(node: Node, tmp_path: Path) -> None:
+def test_gigabyte_of_output_arrives_unchanged(node: Node, tmp_path: Path) -> None:
     block = os.urandom(64 << 20)
     (tmp_path / "block").write_bytes(block)
     name = node.name()

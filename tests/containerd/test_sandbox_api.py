@@ -93,7 +93,7 @@ def pod(node: Node, client: Client) -> SandboxPod:
     return pod
 
 
-def test_the_life_of_a_sandbox(node: Node, client: Client, pod: SandboxPod) -> None:
+def test_sandbox_lifecycle(node: Node, client: Client, pod: SandboxPod) -> None:
     """Create, start, platform, status, metrics, a workload, wait, stop, shutdown."""
     assert not (pod.bundle / "config.json").exists()  # as CRI does it
     assert pod.instance is not None
@@ -134,7 +134,7 @@ def test_the_life_of_a_sandbox(node: Node, client: Client, pod: SandboxPod) -> N
     assert {topic for topic, _ in node.events.of(pod.id)} <= {"exit", "delete"}
 
 
-def test_platform_and_ping_past_containerd(node: Node, pod: SandboxPod) -> None:
+def test_platform_and_ping_called_directly(node: Node, pod: SandboxPod) -> None:
     """containerd calls the one from inside of CRI only, and the other not at all today."""
     with direct(node, pod.id, sandbox_bundles(node)) as shim:
         answer = shim.call(SANDBOX, "Platform", api.PlatformRequest(sandbox_id=pod.id).encode(), timeout=30)
@@ -149,7 +149,7 @@ def test_platform_and_ping_past_containerd(node: Node, pod: SandboxPod) -> None:
     pod.remove()
 
 
-def test_workloads_come_and_go_without_ending_the_sandbox(node: Node, client: Client, pod: SandboxPod) -> None:
+def test_workload_lifecycles_keep_sandbox_running(node: Node, client: Client, pod: SandboxPod) -> None:
     """Every Delete is followed by a Shutdown of the task, or, on a later containerd, by none."""
     shim = pod.shim_pid()
     for code in (0, 3):
@@ -164,7 +164,7 @@ def test_workloads_come_and_go_without_ending_the_sandbox(node: Node, client: Cl
     pod.remove()
 
 
-def test_workloads_need_no_annotations(node: Node, client: Client) -> None:
+def test_workloads_join_without_annotations(node: Node, client: Client) -> None:
     """`ctr run --sandbox` sets none."""
     pod = SandboxPod(node, client, annotated=False)
     pod.run()
@@ -174,7 +174,7 @@ def test_workloads_need_no_annotations(node: Node, client: Client) -> None:
     pod.remove()
 
 
-def test_stop_ends_what_is_in_it(node: Node, client: Client, pod: SandboxPod) -> None:
+def test_stop_sandbox_stops_workloads(node: Node, client: Client, pod: SandboxPod) -> None:
     one, two = pod.add(), pod.add()
     pod.sandboxes.stop(pod.id)
     for name in (one, two):
@@ -187,7 +187,7 @@ def test_stop_ends_what_is_in_it(node: Node, client: Client, pod: SandboxPod) ->
     pod.remove()
 
 
-def test_shutdown_of_a_full_sandbox(node: Node, client: Client, pod: SandboxPod) -> None:
+def test_shutdown_sandbox_with_running_workloads(node: Node, client: Client, pod: SandboxPod) -> None:
     """Nobody stopped anything before."""
     one, two = pod.add(), pod.add()
     shim = pod.shim_pid()
@@ -205,7 +205,7 @@ def test_shutdown_of_a_full_sandbox(node: Node, client: Client, pod: SandboxPod)
     expect_no_bundles(node)
 
 
-def test_a_failed_create_ends_the_shim(node: Node, client: Client) -> None:
+def test_failed_create_sandbox_stops_shim(node: Node, client: Client) -> None:
     """containerd sends ShutdownSandbox; its client gets the reason."""
     sandboxes = Sandboxes(client)
     with pytest.raises(ContainerdError, match=r"it must be 'sandbox', 'container' or absent"):
@@ -241,7 +241,7 @@ class TestHypervisor:
         pod.run()
         return pod
 
-    def test_the_life_of_a_vm(self, node: Node, client: Client, pod: SandboxPod) -> None:
+    def test_vm_sandbox_lifecycle(self, node: Node, client: Client, pod: SandboxPod) -> None:
         one, two = pod.add(), pod.add()
         assert pod.systems() == [f"{pod.id}@vm"]
         assert pod.sandboxes.status(pod.id, verbose=True).info["isolation"] == "hypervisor"
@@ -258,7 +258,7 @@ class TestHypervisor:
         pod.remove()
         expect_no_bundles(node)
 
-    def test_its_platform_is_what_the_options_say(self, node: Node, pod: SandboxPod) -> None:
+    def test_platform_comes_from_options(self, node: Node, pod: SandboxPod) -> None:
         with direct(node, pod.id, sandbox_bundles(node)) as shim:
             answer = shim.call(SANDBOX, "Platform", api.PlatformRequest(sandbox_id=pod.id).encode(), timeout=30)
         platform = api.PlatformResponse.decode(answer).platform
@@ -267,7 +267,7 @@ class TestHypervisor:
         pod.stop()
         pod.remove()
 
-    def test_the_pods_annotations_size_it(self, node: Node, client: Client) -> None:
+    def test_pod_annotations_size_the_vm(self, node: Node, client: Client) -> None:
         """As CRI hands them over."""
         size = "io.microsoft.virtualmachine.computetopology.memory.sizeinmb"
         config = pack(PodSandboxConfig(hostname="web", annotations={size: "768"}))
@@ -283,7 +283,7 @@ class TestHypervisor:
         pod.stop()
         pod.remove()
 
-    def test_the_vm_dies(self, node: Node, client: Client, pod: SandboxPod) -> None:
+    def test_lost_vm_is_reported(self, node: Node, client: Client, pod: SandboxPod) -> None:
         one = pod.add()
         ending = pod.sandboxes.begin_wait(pod.id)
         (worker,) = vm_workers(node.emulator)
@@ -294,7 +294,7 @@ class TestHypervisor:
         pod.stop()
         pod.remove()
 
-    def test_without_anything_to_boot_from(self, node: Node, client: Client) -> None:
+    def test_create_without_boot_files_is_refused(self, node: Node, client: Client) -> None:
         pod = SandboxPod(node, client, options=vm_options())
         with pytest.raises(ContainerdError, match="BootFilesRootPath"):
             pod.run()
@@ -309,7 +309,7 @@ class TestAccidents:
         return own_node
 
     @pytest.mark.parametrize("crash", [False, True], ids=["restart", "kill -9"])
-    def test_containerd_comes_back(self, node: Node, client: Client, pod: SandboxPod, crash: bool) -> None:
+    def test_sandbox_survives_containerd_restart(self, node: Node, client: Client, pod: SandboxPod, crash: bool) -> None:
         one = pod.add()
         shim = pod.shim_pid()
         if crash:
@@ -334,7 +334,7 @@ class TestAccidents:
         node.expect_clean()
 
     @pytest.mark.parametrize("isolation", ["process", "hypervisor"])
-    def test_kill_9_of_the_shim(self, node: Node, client: Client, isolation: str) -> None:
+    def test_sigkill_of_shim(self, node: Node, client: Client, isolation: str) -> None:
         """containerd runs `delete` for the sandbox alone: it frees what the workloads held, too."""
         in_vm = vm_options(boot_files_root_path=str(node.layer)) if isolation == "hypervisor" else None
         pod = SandboxPod(node, client, options=in_vm)

@@ -20,7 +20,7 @@ def empty_spec(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_container_that_cannot_be_created_is_refused_and_leaves_nothing(
+def test_failed_create_leaks_nothing(
     containerd: Containerd, empty_spec: str
 ) -> None:
     result = containerd.ctr("run", "--runtime", RUNTIME, "--config", empty_spec, "c1", check=False)
@@ -33,13 +33,13 @@ def test_a_container_that_cannot_be_created_is_refused_and_leaves_nothing(
     containerd.expect_clean()
 
 
-def test_the_daemon_logs_into_containerds_log(containerd: Containerd, empty_spec: str) -> None:
+def test_shim_log_reaches_containerd_log(containerd: Containerd, empty_spec: str) -> None:
     containerd.ctr("run", "--runtime", RUNTIME, "--config", empty_spec, "c1", check=False)
     line = containerd.expect_log('msg="starting containerd-shim-runhcs-v1"')
     assert "level=info" in line and "tid=c1" in line
 
 
-def test_a_start_that_fails_tells_the_user_why(containerd: Containerd, tmp_path: Path) -> None:
+def test_failed_start_reports_the_reason(containerd: Containerd, tmp_path: Path) -> None:
     spec = {**EMPTY_SPEC, "annotations": {"io.kubernetes.cri.container-type": "sandbox"}}
     (tmp_path / "config.json").write_text(json.dumps(spec))
     result = containerd.ctr("run", "--runtime", RUNTIME, "--config", str(tmp_path / "config.json"), "c1", check=False)
@@ -57,7 +57,7 @@ def test_inspect_runtime(containerd: Containerd) -> None:
     assert info["Version"]["Version"]
 
 
-def test_under_another_name(containerd: Containerd) -> None:
+def test_shim_under_another_runtime_name(containerd: Containerd) -> None:
     """From 2.3 on containerd speaks another protocol on stdin to binaries that it does not know by name."""
     (containerd.directory / "bin" / "containerd-shim-other-v1").symlink_to(containerd.launcher)
     rootfs = str(containerd.rootfs())
@@ -66,7 +66,7 @@ def test_under_another_name(containerd: Containerd) -> None:
     containerd.expect_clean()
 
 
-def test_a_configuration_file_as_options(containerd: Containerd, tmp_path: Path) -> None:
+def test_config_path_as_options(containerd: Containerd, tmp_path: Path) -> None:
     """`ctr` passes the path of a file to runtimes that it does not know."""
     (tmp_path / "options.toml").write_text('LogLevel = "debug"\n')
     flags = ("--rm", "--runtime-config-path", str(tmp_path / "options.toml"))

@@ -28,7 +28,7 @@ def slow_node(node: Node, tmp_path: Path) -> Iterator[Node]:
     node.emulator.control("profile", clear=True)
 
 
-def test_a_whole_life(slow_node: Node) -> None:
+def test_lifecycle_with_slow_hcs_calls(slow_node: Node) -> None:
     node = slow_node
     name = node.name()
     result = node.run(name, node.spec("cmd", "/c", "echo slowly & exit 3"), "--rm")
@@ -37,7 +37,7 @@ def test_a_whole_life(slow_node: Node) -> None:
 
 
 @pytest.mark.parametrize("moment", [0.3, 0.9, 1.6])
-def test_a_shim_that_dies_in_the_middle_of_a_slow_call(slow_node: Node, moment: float) -> None:
+def test_shim_killed_during_slow_hcs_call(slow_node: Node, moment: float) -> None:
     """Whoever waits for an answer gets one; `delete` is through within its time."""
     node = slow_node
     name = node.name()
@@ -63,7 +63,7 @@ def test_a_shim_that_dies_in_the_middle_of_a_slow_call(slow_node: Node, moment: 
     assert not [line for line in failed if "signal: killed" in line], failed
 
 
-def test_calls_that_come_while_others_are_slow(slow_node: Node) -> None:
+def test_calls_during_slow_hcs_calls(slow_node: Node) -> None:
     """State and the list do not wait for a Create or a Start."""
     node = slow_node
     name = node.name()

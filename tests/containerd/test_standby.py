@@ -20,7 +20,7 @@ def warm_node(version: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     node.stop()
 
 
-def test_containers_run_in_spares_and_outlive_containerd_and_standby(warm_node: Node) -> None:
+def test_spares_outlive_containerd_and_standby(warm_node: Node) -> None:
     node = warm_node
     first = node.run("c1", node.spec("cmd", "/c", "echo cold"))
     assert (first.returncode, first.stdout.strip()) == (0, "cold"), first.stderr

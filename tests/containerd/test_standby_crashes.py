@@ -19,7 +19,7 @@ def warm_node(version: str) -> Iterator[Node]:
     node.stop()
 
 
-def test_containers_one_after_another_and_at_once(warm_node: Node) -> None:
+def test_containers_sequentially_and_concurrently(warm_node: Node) -> None:
     node = warm_node
 
     def run(code: int) -> tuple[int, list[str]]:
@@ -36,5 +36,5 @@ def test_containers_one_after_another_and_at_once(warm_node: Node) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("version", ["2.3"])
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_shim_that_dies_at_any_call_leaves_nothing(warm_node: Node, when: str) -> None:
+def test_shim_killed_at_any_hcs_call_leaks_nothing(warm_node: Node, when: str) -> None:
     crash_at_every_call(warm_node, when, 1, 3)

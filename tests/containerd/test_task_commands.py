@@ -32,7 +32,7 @@ def test_kill_with_each_signal(node: Node) -> None:
         node.ctr("container", "rm", name)
 
 
-def test_a_signal_that_windows_does_not_have(node: Node) -> None:
+def test_unsupported_signal_is_refused(node: Node) -> None:
     name = node.name()
     node.detach(name)
     result = node.ctr("task", "kill", "-s", "SIGUSR1", name, check=False)
@@ -41,7 +41,7 @@ def test_a_signal_that_windows_does_not_have(node: Node) -> None:
     node.remove(name)
 
 
-def test_kill_of_an_exec_and_of_everybody(node: Node) -> None:
+def test_kill_exec_and_kill_all(node: Node) -> None:
     name = node.name()
     node.detach(name)
     for exec_id in ("e1", "e2"):
@@ -62,7 +62,7 @@ def test_kill_of_an_exec_and_of_everybody(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_pause_is_refused_in_a_sentence(node: Node) -> None:
+def test_pause_is_refused(node: Node) -> None:
     name = node.name()
     node.detach(name)
     for verb in ("pause", "resume"):
@@ -84,7 +84,7 @@ def test_metrics(node: Node) -> None:
     node.remove(name)
 
 
-def test_processes(node: Node) -> None:
+def test_ps_lists_processes(node: Node) -> None:
     name = node.name()
     node.detach(name)
     node.ctr("task", "exec", "--detach", "--exec-id", "e1", name, "ping", "-t", "localhost")
@@ -123,7 +123,7 @@ def test_kill_of_a_created_task(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_limits_are_changed_while_it_runs(node: Node) -> None:
+def test_update_changes_limits_of_running_task(node: Node) -> None:
     name = node.name()
     node.detach(name)
     with node.client() as tasks:
@@ -145,7 +145,7 @@ def test_delete_of_a_running_task_is_refused(node: Node) -> None:
     node.remove(name)
 
 
-def test_delete_of_a_stopped_task_tells_its_exit_code(node: Node) -> None:
+def test_delete_of_stopped_task_returns_exit_code(node: Node) -> None:
     name = node.name()
     spec = node.spec("cmd", "/c", "exit 5")
     node.ctr(*node.run_arguments(name, spec, "-d", "--null-io"))
@@ -157,7 +157,7 @@ def test_delete_of_a_stopped_task_tells_its_exit_code(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_a_second_task_of_the_same_container(node: Node) -> None:
+def test_second_task_of_same_container_is_refused(node: Node) -> None:
     """A container outlives its task, and gets a new one."""
     name = node.name()
     node.create(name, "cmd", "/c", "exit 4")
@@ -166,7 +166,7 @@ def test_a_second_task_of_the_same_container(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_a_container_that_is_there_already(node: Node) -> None:
+def test_duplicate_container_id_is_refused(node: Node) -> None:
     name = node.name()
     node.detach(name)
     result = node.run(name, node.spec("cmd", "/c", "exit"))
@@ -186,7 +186,7 @@ def test_checkpoint_is_refused(node: Node) -> None:
     node.remove(name)
 
 
-def test_the_same_id_in_another_namespace(node: Node) -> None:
+def test_same_id_in_other_namespace(node: Node) -> None:
     """HCS has one name space of ids for the whole machine: a sentence says so, and the first one goes on."""
     name = node.name()
     node.detach(name)

@@ -21,7 +21,7 @@ def test_run(node: Node) -> None:
     node.expect_clean()
 
 
-def test_detached_exec_kill(node: Node) -> None:
+def test_exec_and_kill_in_detached_container(node: Node) -> None:
     name = node.new()
     node.run_detached(name)
     assert node.tasks()[name] == "RUNNING"
@@ -42,7 +42,7 @@ def test_stdin(node: Node) -> None:
     node.expect_clean()
 
 
-def test_stdin_of_an_exec(node: Node) -> None:
+def test_exec_stdin(node: Node) -> None:
     name = node.new()
     node.run_detached(name)
     said = node.good("task", "exec", "--exec-id", "reader", name, "cat", input=b"only this\r\n")
@@ -86,7 +86,7 @@ def test_events(node: Node) -> None:
     node.expect_clean()
 
 
-def test_tasks_survive_containerd(node: Node) -> None:
+def test_running_tasks_survive_containerd_restart(node: Node) -> None:
     name = node.new()
     node.run_detached(name)
     node.stop()
@@ -98,7 +98,7 @@ def test_tasks_survive_containerd(node: Node) -> None:
     node.expect_clean()
 
 
-def test_the_shim_is_killed(node: Node) -> None:
+def test_sigkill_of_shim(node: Node) -> None:
     """containerd notices, and runs `delete`: the container ends, and nothing of it stays."""
     name = node.new()
     with EventWatch(node) as events:
@@ -113,7 +113,7 @@ def test_the_shim_is_killed(node: Node) -> None:
     node.expect_clean()
 
 
-def test_no_secret_is_logged(node: Node) -> None:
+def test_secrets_are_not_logged(node: Node) -> None:
     """Neither in containerd's log, which has the shim's lines in it, nor in what ctr is told."""
     secret = "Xyzzy-4711"
     process = {"env": [f"PASSWORD={secret}"]}
@@ -133,7 +133,7 @@ def test_no_secret_is_logged(node: Node) -> None:
     node.expect_clean()
 
 
-def test_many_at_once(node: Node) -> None:
+def test_containers_concurrently(node: Node) -> None:
     names = [node.new() for _ in range(MANY)]
 
     def life(name: str) -> subprocess.CompletedProcess[bytes]:
@@ -147,7 +147,7 @@ def test_many_at_once(node: Node) -> None:
     node.expect_clean()
 
 
-def test_a_pod(node: Node) -> None:
+def test_pod_lifecycle(node: Node) -> None:
     """A sandbox and two containers, told by their annotations: one shim serves them."""
     pod = node.new("pod")
 

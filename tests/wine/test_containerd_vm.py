@@ -16,7 +16,7 @@ def test_run(node: Node) -> None:
     node.expect_clean()
 
 
-def test_stdin_exec_kill(node: Node) -> None:
+def test_stdin_exec_and_kill(node: Node) -> None:
     name = node.new("vm")
     node.run_detached(name, FOREVER, windows=ISOLATED)
     assert node.tasks()[name] == "RUNNING"
@@ -28,7 +28,7 @@ def test_stdin_exec_kill(node: Node) -> None:
     node.expect_clean()
 
 
-def test_a_pod(node: Node) -> None:
+def test_vm_pod_lifecycle(node: Node) -> None:
     """Its sandbox is the VM, and its containers are in it: one shim, and one system of HCS."""
     pod = node.new("vmpod")
     members = [node.new("member"), node.new("member")]
@@ -52,7 +52,7 @@ def test_a_pod(node: Node) -> None:
     node.expect_clean()
 
 
-def test_the_shim_is_killed(node: Node) -> None:
+def test_sigkill_of_shim(node: Node) -> None:
     """The VM goes with it, and all that is in it."""
     name = node.new("vm")
     node.run_detached(name, FOREVER, windows=ISOLATED)

@@ -160,7 +160,7 @@ def cri_nodes(machine: Machine) -> Iterator[dict[str, CriNode]]:
 
 @pytest.mark.parametrize("version", ["v2.3.4", "v1.7.34"])
 @pytest.mark.parametrize("handler", list(HANDLERS))
-def test_a_pod(machine: Machine, cri_nodes: dict[str, CriNode], version: str, handler: str) -> None:
+def test_pod_lifecycle_through_cri(machine: Machine, cri_nodes: dict[str, CriNode], version: str, handler: str) -> None:
     if version not in cri_nodes:
         cri_nodes[version] = CriNode(machine, version)
     node = cri_nodes[version]

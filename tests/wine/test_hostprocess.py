@@ -22,7 +22,7 @@ def drive(machine: Machine, scenario: str) -> Any:
     return machine.drive_shim(scenario, script="job_driver.py")
 
 
-def test_life(machine: Machine) -> None:
+def test_lifecycle(machine: Machine) -> None:
     result = drive(machine, "life")
     place = result["place"] + r"\joblife"
     assert result["text"].split("\r\n")[:2] == [place, place]  # from the variable, and as the working directory
@@ -33,7 +33,7 @@ def test_life(machine: Machine) -> None:
     assert result["gone"] and not result["left"]
 
 
-def test_exec_figures_and_kill(machine: Machine) -> None:
+def test_exec_stats_and_kill(machine: Machine) -> None:
     result = drive(machine, "execs")
     assert result["second"] == 0 and result["text"] == "through\r\n"
     assert {result["pid"], result["second_pid"]} <= set(result["listed"])
@@ -48,25 +48,25 @@ def test_kill_with_sigterm_reaches_the_program(machine: Machine) -> None:
     assert result["members"] >= 3 and result["gone"]
 
 
-def test_a_console(machine: Machine) -> None:
+def test_terminal(machine: Machine) -> None:
     assert drive(machine, "console")["status"] == 0
 
 
-def test_what_is_refused(machine: Machine) -> None:
+def test_invalid_requests_are_refused(machine: Machine) -> None:
     result = drive(machine, "failures")
     assert "no-such-program.exe" in result["program"] and "ERROR_FILE_NOT_FOUND" in result["program"]
     assert "needs a user" in result["user"]
     assert "use it directly" in result["pipe"]
 
 
-def test_a_shim_that_is_killed_takes_its_job_along(machine: Machine) -> None:
+def test_killed_shim_terminates_its_job(machine: Machine) -> None:
     result = drive(machine, "crash")
     assert result["before"] and result["pid"] in result["members"]
     assert result["gone"]
     assert result["answer"] > 0
 
 
-def test_a_diagnostic_process_of_the_host(machine: Machine) -> None:
+def test_diag_exec_in_host(machine: Machine) -> None:
     result = drive(machine, "diagnose")
     assert result["code"] == 6 and result["text"] == "from the host\r\n"
     assert "no-such-program.exe" in result["said"]

@@ -39,7 +39,7 @@ def drive(shim: str, machine: Machine) -> Any:
     return lambda scenario: machine.drive_shim(scenario, program)
 
 
-def test_life(drive: Any) -> None:
+def test_lifecycle(drive: Any) -> None:
     result = drive("life")
     assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-life-pipe"
     assert (result["text"], result["stderr"]) == ("hello from windows\r\n", "")
@@ -49,7 +49,7 @@ def test_life(drive: Any) -> None:
     assert result["gone"]
 
 
-def test_every_step(drive: Any, shim: str) -> None:
+def test_state_and_events_at_every_step(drive: Any, shim: str) -> None:
     result = drive("steps")
     assert result["shim_pid"] > 0
     assert result["states"] == [CREATED, RUNNING, STOPPED]
@@ -62,11 +62,11 @@ def test_every_step(drive: Any, shim: str) -> None:
     assert result["gone"]
 
 
-def test_never_started(drive: Any) -> None:
+def test_delete_without_start(drive: Any) -> None:
     assert drive("unstarted") == {"refused": 0, "gone": True}
 
 
-def test_what_is_not_there(drive: Any) -> None:
+def test_missing_program_and_layer(drive: Any) -> None:
     result = drive("broken")
     assert result["started"] == UNKNOWN
     assert result["deleted"] == 0
@@ -94,13 +94,13 @@ def expect_pod(result: dict[str, Any]) -> None:
     assert result["gone"]
 
 
-def test_pod(drive: Any) -> None:
+def test_process_pod(drive: Any) -> None:
     result = drive("pod")
     assert result["pid"] > 1
     expect_pod(result)
 
 
-def test_hypervisor(drive: Any) -> None:
+def test_vm_container(drive: Any) -> None:
     result = drive("hypervisor")
     assert result["second"] == [5, "second"]
     assert result["pid"] in result["pids"]
@@ -118,7 +118,7 @@ def test_hypervisor(drive: Any) -> None:
     assert result["gone"]
 
 
-def test_hypervisor_pod(drive: Any) -> None:
+def test_vm_pod(drive: Any) -> None:
     result = drive("hypervisor_pod")
     assert result["pid"] == 1  # the sandbox is the VM itself
     expect_pod(result)

@@ -58,7 +58,7 @@ def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Mac
     return machine
 
 
-def test_scripts_run(installed: Machine) -> None:
+def test_console_scripts_run(installed: Machine) -> None:
     done = installed.run(rf"{SCRIPTS}\containerd-shim-runhcs-v1.exe", "-version")
     assert done.returncode == 0, done.stdout
     assert b"containerd-shim-runhcs-v1" in done.stdout
@@ -67,7 +67,7 @@ def test_scripts_run(installed: Machine) -> None:
     assert b"HCS_E_UNEXPECTED_EXIT" in done.stdout
 
 
-def test_life_of_a_container(installed: Machine) -> None:
+def test_container_lifecycle(installed: Machine) -> None:
     result = installed.drive_shim("life", rf"{SCRIPTS}\containerd-shim-runhcs-v1.exe")
     assert result["text"] == "hello from windows\r\n"
     assert result["status"] == 70000

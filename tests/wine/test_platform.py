@@ -11,7 +11,7 @@ def drive(machine: Machine, scenario: str) -> Any:
     return machine.drive_shim(scenario, script="platform_scenarios.py")
 
 
-def test_logs_to_files(machine: Machine) -> None:
+def test_file_log_uri(machine: Machine) -> None:
     result = drive(machine, "file_log")
     assert result["status"] == 0
     assert result["out"] == "to the output\n"
@@ -19,7 +19,7 @@ def test_logs_to_files(machine: Machine) -> None:
     assert result["gone"]
 
 
-def test_logs_to_a_program(machine: Machine) -> None:
+def test_binary_log_uri(machine: Machine) -> None:
     result = drive(machine, "binary_log")
     assert result["status"] == 0
     assert result["written"]
@@ -28,14 +28,14 @@ def test_logs_to_a_program(machine: Machine) -> None:
     assert result["gone"]
 
 
-def test_logs_to_a_program_that_cannot_take_them(machine: Machine) -> None:
+def test_failing_binary_logger_is_reported(machine: Machine) -> None:
     missing, gone, mute, gone_too = drive(machine, "binary_log_missing")
     assert "logger" in missing and "nowhere" in missing
     assert "ended before it had opened its pipes" in mute
     assert gone == gone_too == "True"
 
 
-def test_long_paths(machine: Machine) -> None:
+def test_bundle_with_long_path(machine: Machine) -> None:
     result = drive(machine, "long_paths")
     assert result["length"] > 300
     assert result["status"] == 0
@@ -43,7 +43,7 @@ def test_long_paths(machine: Machine) -> None:
     assert result["gone"]
 
 
-def test_the_log_is_read_again_after_a_restart(machine: Machine) -> None:
+def test_log_pipe_reconnects_after_containerd_restart(machine: Machine) -> None:
     result = drive(machine, "log_pipe")
     assert "starting containerd-shim-runhcs-v1" in result["before"]
     assert "shim is ending" in result["after"]
@@ -52,7 +52,7 @@ def test_the_log_is_read_again_after_a_restart(machine: Machine) -> None:
     assert result["gone"]
 
 
-def test_output_is_dialled_again_after_a_restart(machine: Machine) -> None:
+def test_stdio_pipes_reconnect_after_containerd_restart(machine: Machine) -> None:
     """No line of those that the first reader did not get is lost or torn."""
     result = drive(machine, "redialled")
     assert result["heard"] and result["again"]
@@ -64,13 +64,13 @@ def test_output_is_dialled_again_after_a_restart(machine: Machine) -> None:
     assert result["gone"]
 
 
-def test_a_squatted_log_stops_nothing(machine: Machine) -> None:
+def test_squatted_log_pipe_does_not_stop_the_shim(machine: Machine) -> None:
     result = drive(machine, "squatted_log")
     assert result["status"] == 4
     assert result["gone"]
 
 
-def test_variables_are_found_in_any_spelling(machine: Machine) -> None:
+def test_environment_lookup_ignores_case(machine: Machine) -> None:
     """`SystemRoot`, say, without which many programs do not start."""
     result = drive(machine, "variables")
     assert result["found"] == [result["system"], "found"]

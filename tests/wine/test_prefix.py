@@ -27,7 +27,7 @@ time.sleep(600)
 """
 
 
-def test_its_owner_is_killed(tmp_path: Path) -> None:
+def test_prefix_ends_when_owner_is_killed(tmp_path: Path) -> None:
     prefix = Prefix(tmp_path / "prefix")
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, str(prefix.directory)], cwd=ROOT / "scripts", stdout=subprocess.PIPE
@@ -45,7 +45,7 @@ def test_its_owner_is_killed(tmp_path: Path) -> None:
         prefix.end()
 
 
-def test_its_end_in_order(tmp_path: Path) -> None:
+def test_prefix_ends_on_close(tmp_path: Path) -> None:
     prefix = Prefix(tmp_path / "prefix")
     prefix.make()
     try:
@@ -57,7 +57,7 @@ def test_its_end_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not not_randomised(), reason="addresses cannot be kept from being randomised here")
-def test_no_address_is_randomised(tmp_path: Path) -> None:
+def test_address_space_is_not_randomised(tmp_path: Path) -> None:
     """Neither of what we start, nor of what that starts."""
     prefix = Prefix(tmp_path / "prefix")
     prefix.make()

@@ -13,7 +13,7 @@ def test_version(machine: Machine) -> None:
     assert b"containerd-shim-runhcs-v1" in done.stdout
 
 
-def test_life_of_a_container(machine: Machine) -> None:
+def test_container_lifecycle(machine: Machine) -> None:
     result = machine.drive_shim("life")
     assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-life-pipe"
     assert result["text"] == "hello from windows\r\n"
@@ -44,20 +44,20 @@ def test_exec_and_kill(machine: Machine) -> None:
     assert result["gone"]
 
 
-def test_the_bundle_can_be_removed_after_shutdown(machine: Machine) -> None:
+def test_bundle_is_removable_after_shutdown(machine: Machine) -> None:
     """An open file in it would keep it: Windows removes no folder of a file that somebody has open."""
     result = machine.drive_shim("bundle_removed")
     assert result["problem"] == ""
     assert result["gone"]
 
 
-def test_a_squatted_name_is_noticed(machine: Machine) -> None:
+def test_squatted_pipe_name_is_reported(machine: Machine) -> None:
     result = machine.drive_shim("squatted")
     assert "is taken" in result["error"]
     assert result["left"] == ["config.json"]
 
 
-def test_who_may_open_the_pipe(machine: Machine) -> None:
+def test_pipe_security_descriptor(machine: Machine) -> None:
     result = machine.drive_shim("descriptor")
     assert result["text"] == "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
     assert result["gone"]
