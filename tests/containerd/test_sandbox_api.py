@@ -309,7 +309,9 @@ class TestAccidents:
         return own_node
 
     @pytest.mark.parametrize("crash", [False, True], ids=["restart", "kill -9"])
-    def test_sandbox_survives_containerd_restart(self, node: Node, client: Client, pod: SandboxPod, crash: bool) -> None:
+    def test_sandbox_survives_containerd_restart(
+        self, node: Node, client: Client, pod: SandboxPod, crash: bool
+    ) -> None:
         one = pod.add()
         shim = pod.shim_pid()
         if crash:
