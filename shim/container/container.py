@@ -10,9 +10,8 @@ worst and never raises: what could not be freed stays in the ledger for the `del
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from shim.container import affinity, compatibility, credentials, document, layers, mounts, network, process_document
+from shim.container.base import BaseContainer, ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.system import PATIENCE, ComputeSystem
@@ -37,23 +36,17 @@ if TYPE_CHECKING:
 # How long a container gets to shut down, and then to be gone once it was terminated.
 SHUTDOWN_SECONDS = 30.0
 TERMINATE_SECONDS = 30.0
-# How long freeing everything else may take.
-RELEASE_SECONDS = 20.0
 
 
-class Container:
-    """A container that has been created and not yet torn down."""
+class Container(BaseContainer):
+    """A process-isolated container that has been created and not yet torn down."""
 
     def __init__(self, id: str, spec: Spec, system: ComputeSystem, entry: Entry, ledger: Ledger, warn: Warn) -> None:
-        self.id = id
+        super().__init__(id, warn)
         self.spec = spec
         self.system = system
         self.ledger = ledger
         self._entry = entry
-        self._warn = warn
-        self._lock = allocate_lock()
-        self._stopped: bool | None = None  # None: nobody has tried yet
-        self._torn_down = False
         self._has_init = False
         self._doomed = False
 
@@ -80,7 +73,7 @@ class Container:
         for warning in spec.annotations.warnings:
             warn(warning)
         ledger = Ledger(bundle)
-        try:
+        with ReleaseOnError(ledger, warn):
             with span("network"):
                 namespace = network.namespace(spec, ledger)
             with span("layers"), errors.During("failed to mount container storage"):
@@ -97,11 +90,6 @@ class Container:
                 except BaseException:
                     system.close()
                     raise
-        except BaseException as error:
-            for failure in ledger.free_all(RELEASE_SECONDS):
-                warn(str(failure))
-                error.add_note(str(failure))
-            raise
         return cls(id, spec, system, entry, ledger, warn)
 
     # Processes.
@@ -141,19 +129,6 @@ class Container:
         self._has_init = True
         return process
 
-    def kill_process(self, pid: int) -> bool:
-        """End a process by force. False: it had gone."""
-        try:
-            process = self.system.open_process(pid)
-        except errors.HcsError as error:
-            if errors.is_process_gone(error):
-                return False
-            raise
-        try:
-            return process.terminate()
-        finally:
-            process.close()
-
     # Life.
 
     def start(self) -> None:
@@ -163,48 +138,19 @@ class Container:
         """Call back once when the container has ended, from a thread of the bindings."""
         self.system.on_exit(lambda _: callback())
 
-    def pause(self) -> None:
-        self.system.pause()
-
-    def resume(self) -> None:
-        self.system.resume()
-
-    def properties(self, types: Sequence[str] = ()) -> Document:
-        return self.system.properties(*types)
-
-    def modify(self, request: Document) -> None:
-        self.system.modify(request)
-
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         """Keep it to these, as (mask, group)."""
         affinity.apply(self.id, processors)
 
-    # The end.
+    # Stop and teardown.
 
-    def stop(self) -> None:
-        """End all that runs in it. Once; another caller waits for the first."""
-        with self._lock:
-            self._stop_once()
-
-    def teardown(self) -> None:
-        """Stop the container and free what it holds. Once; another caller waits for the first."""
-        with self._lock:
-            if self._torn_down:
-                return
-            self._torn_down = True
-            stopped = self._stop_once()
-            if self._doomed:
-                self.system.close()
-            for failure in self.ledger.free_all(RELEASE_SECONDS, keep=[self._entry]):
-                self._warn(str(failure))
+    def _teardown(self, stopped: bool) -> None:
+        if self._doomed:
             self.system.close()
-            if stopped:
-                self.ledger.strike(self._entry)
-
-    def _stop_once(self) -> bool:
-        if self._stopped is None:
-            self._stopped = self._stop()
-        return self._stopped
+        release_ledger(self.ledger, self._warn, keep=[self._entry])
+        self.system.close()
+        if stopped:
+            self.ledger.strike(self._entry)
 
     def _stop(self) -> bool:
         ways = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))

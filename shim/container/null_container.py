@@ -7,6 +7,7 @@ signal (status 0) or its place is lost (status 1), in a system that has nothing 
 
 from __future__ import annotations
 
+from shim.container.base import BaseContainer
 from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.platform.exit_event import EndsOnce
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from shim.oci.section import Section
-    from shim.oci.spec import Spec
 
     Document = dict[str, Any]
 
@@ -26,15 +26,12 @@ ENDED = 0
 LOST = 1
 
 
-class AbsentContainer:
+class AbsentContainer(BaseContainer):
     """A sandbox of process isolation: its workloads live on the host, and there is nothing else to it."""
 
-    def __init__(self, id: str) -> None:
-        self.id = id
+    def __init__(self, id: str, warn: Callable[[str], object]) -> None:
+        super().__init__(id, warn)
         self.system = AbsentSystem(id)
-
-    def admit(self, id: str, spec: Spec) -> None:
-        """A container that joins the pod: anyone may."""
 
     def start(self) -> None:
         """There is nothing to start."""
@@ -53,11 +50,11 @@ class AbsentContainer:
     def on_exit(self, callback: Callable[[], object]) -> None:
         """Nothing can happen to it."""
 
-    def stop(self) -> None:
-        """Nothing runs in it."""
+    def _stop(self) -> bool:
+        return True  # nothing runs in it
 
-    def teardown(self) -> None:
-        """Nothing is held."""
+    def _teardown(self, stopped: bool) -> None:
+        """It holds nothing."""
 
 
 class AbsentProcess(EndsOnce):

@@ -10,9 +10,8 @@ are, and no shell looks for the program.
 
 from __future__ import annotations
 
-from _thread import allocate_lock
-
 from shim.container import affinity, layers, process_document
+from shim.container.base import BaseContainer, ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
 from shim.hcs_bindings.errors import INVALID_ARGUMENT, HcsError, normalise
 from shim.hcs_bindings.windows_version import windows_build
@@ -32,23 +31,22 @@ if TYPE_CHECKING:
     from shim.api.types import Mount
     from shim.container.ledger import Entry
     from shim.oci.spec import Spec
-    from shim.platform.job_types import Identity, Job, Limits, Process
+    from shim.platform.job_types import Identity, Job, JobProcess, Limits
 
     Document = dict[str, Any]
     Warn = Callable[[str], object]
 
 # How long the rest gets to end by itself when the first process is gone.
 SHUTDOWN_SECONDS = 5.0
-RELEASE_SECONDS = 20.0
 # Members of a spec that ask for what a process of the host cannot have, or has anyway.
 _WITHOUT_EFFECT = ("credentialSpec", "devices")
 
 
-class JobContainer:
+class JobContainer(BaseContainer):
     """A host process container that has been created and not yet torn down."""
 
     def __init__(self, id: str, spec: Spec, job: Job, root: str, ledger: Ledger, entry: Entry, warn: Warn) -> None:
-        self.id = id
+        super().__init__(id, warn)
         self.spec = spec
         self.root = root
         self.ledger = ledger
@@ -58,11 +56,7 @@ class JobContainer:
         self._destinations: list[str] = []
         self._job = job
         self._entry = entry
-        self._warn = warn
-        self._lock = allocate_lock()
-        self._stopped = False
-        self._torn_down = False
-        self._init: Process | None = None
+        self._init: JobProcess | None = None
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> JobContainer:
@@ -81,25 +75,20 @@ class JobContainer:
         for warning in spec.annotations.warnings:
             warn(warning)
         ledger = Ledger(bundle)
-        job: Job | None = None
-        try:
+        with ReleaseOnError(ledger, warn), told(f"create {id}"):
             entry = ledger.enter("job", id=id, groups=jobs.groups_of(id))
-            with told(f"create {id}"):
-                try:
-                    job = jobs.create(id, build)
-                except JobError as error:
-                    if error.code == ALREADY_EXISTS:
-                        ledger.strike(entry)  # it is somebody else's, and stays
-                    raise
+            try:
+                job = jobs.create(id, build)
+            except JobError as error:
+                if error.code == ALREADY_EXISTS:
+                    ledger.strike(entry)  # it is another shim's, and stays
+                raise
+            try:
                 container = cls(id, spec, job, paths.root(spec, id, job.can_bind), ledger, entry, warn)
                 container._fill(plan, wanted, bounds, processors, who)
-        except BaseException as error:
-            if job is not None:
+            except BaseException:
                 job.close()
-            for failure in ledger.free_all(RELEASE_SECONDS):
-                warn(str(failure))
-                error.add_note(str(failure))
-            raise
+                raise
         return container
 
     def _fill(
@@ -182,7 +171,7 @@ class JobContainer:
             size=(height or 25, width or 80),
         )
 
-    def create_process(self, parameters: Document) -> Process:
+    def create_process(self, parameters: Document) -> JobProcess:
         launch: Launch = parameters["Launch"]
         with told(f"start {launch.arguments[0] if launch.arguments else launch.command_line!r} in {self.id}"):
             self._make_directory(launch.directory)
@@ -227,39 +216,25 @@ class JobContainer:
             masks = ", ".join(f"{mask:#x} of group {group}" for mask, group in processors)
             raise InvalidSpec(f"cpu.affinity is {masks}: Windows has no such processors here; correct them") from None
 
-    # The end.
+    # Stop and teardown.
 
-    def stop(self) -> None:
-        """End what is left, by asking first unless the first process was ended by force. Once; another caller waits for
-        the first."""
-        with self._lock:
-            self._stop_once()
-
-    def _stop_once(self) -> None:
-        if self._stopped:
-            return
-        self._stopped = True
+    def _stop(self) -> bool:
+        """Terminate what is left. It is sent CtrlShutdown first, unless the init was terminated."""
         self.system.over = True
         try:
-            forced = self._init is None or getattr(self._init, "killed", False)
+            forced = self._init is None or self._init.killed
             if not forced and self._job.signal_all("CtrlShutdown"):
                 self._job.wait_empty(SHUTDOWN_SECONDS)
             self._job.terminate()
+            return True
         except JobError as error:
             self._warn(f"container {self.id} has not ended: {error}")
+            return False
 
-    def teardown(self) -> None:
-        """Stop the container and free what it holds. Once; another caller waits for the first."""
-        with self._lock:
-            if self._torn_down:
-                return
-            self._torn_down = True
-            self._stop_once()
-            for failure in self.ledger.free_all(RELEASE_SECONDS, keep=[self._entry]):
-                self._warn(str(failure))
-            self._job.close()
-            for failure in self.ledger.free_all(RELEASE_SECONDS):
-                self._warn(str(failure))
+    def _teardown(self, stopped: bool) -> None:
+        release_ledger(self.ledger, self._warn, keep=[self._entry])
+        self._job.close()
+        release_ledger(self.ledger, self._warn)
 
 
 def _parameters(

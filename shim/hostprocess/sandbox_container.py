@@ -13,6 +13,7 @@ from shim.oci.errors import InvalidSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from shim.oci.spec import Spec
@@ -23,8 +24,8 @@ OF_THE_POD = (names.HOST_PROCESS_INHERIT_USER, names.HOST_PROCESS_ROOT)
 
 
 class JobSandbox(AbsentContainer):
-    def __init__(self, id: str, spec: Spec) -> None:
-        super().__init__(id)
+    def __init__(self, id: str, spec: Spec, warn: Callable[[str], object]) -> None:
+        super().__init__(id, warn)
         self.system = _Idle(id)
         self._annotations = {key: spec.annotations.text(key) for key in OF_THE_POD if key in spec.annotations}
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
         def modify(self, settings: Document, timeout: float | None = None) -> None: ...
         def close(self) -> None: ...
 
+    class JobProcess(Process, Protocol):
+        #: Whether `terminate` was called.
+        killed: bool
+
     class Job(Protocol):
         """A job. Every method but `close` may raise JobError."""
 
@@ -50,7 +54,7 @@ if TYPE_CHECKING:
         def environment(self) -> dict[str, str]:
             """The variables that whoever it runs as begins with."""
 
-        def spawn(self, launch: Launch) -> Process: ...
+        def spawn(self, launch: Launch) -> JobProcess: ...
         def statistics(self) -> Document: ...
         def process_list(self) -> list[Document]: ...
         def signal_all(self, event: str) -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any, Protocol
 
     from shim.oci.section import Section
+    from shim.oci.spec import Spec
 
     Document = dict[str, Any]
 
@@ -61,10 +62,24 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
     class Container(Protocol):
-        """A container that has been created and not yet torn down."""
+        """A container that has been created and not yet torn down. `shim.container.base` has defaults for what only
+        some kinds can do."""
 
         @property
         def system(self) -> System: ...
+        @property
+        def in_vm(self) -> bool: ...
+        @property
+        def memory_breached(self) -> bool:
+            """Whether its memory limit has kept one of its processes from getting memory."""
+
+        def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
+            """Restrict it to these processors, as (mask, group). Raises InvalidSpec where that is not supported."""
+
+        def admit(self, id: str, spec: Spec) -> None:
+            """Of a sandbox: check the spec of a container that joins the pod, and add what it inherits from the
+            pod."""
+
         def start(self) -> None: ...
         def create_process(self, parameters: Document) -> HcsProcess: ...
         def exec_parameters(
@@ -73,7 +88,7 @@ if TYPE_CHECKING:
         def on_exit(self, callback: Callable[[], object]) -> None: ...
 
         def stop(self) -> None:
-            """End all that runs in it. What it holds stays, and so does what has not been read of its output."""
+            """Stop all that runs in it. What it holds stays, and so does output that has not been read."""
 
         def teardown(self) -> None: ...
 

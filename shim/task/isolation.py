@@ -8,7 +8,6 @@ processes if its spec says so.
 from __future__ import annotations
 
 from shim.container.container import Container
-from shim.container.null_container import AbsentContainer
 from shim.task.errors import failed_precondition
 from shim.task.signals import console_event, terminating, without_console_events
 
@@ -45,9 +44,9 @@ def make_container(request: CreateTaskRequest, spec: Spec, options: Options, pod
     bundle, rootfs = request.bundle, request.rootfs
     is_workload = spec.pod_role == "container"
     vm = pod.vm if is_workload else None
+    if is_workload and pod.sandbox is not None and (vm is not None or not spec.is_isolated):
+        pod.sandbox.container.admit(request.id, spec)
     if vm is None and not spec.is_isolated:
-        if is_workload and pod.sandbox is not None and isinstance(pod.sandbox.container, AbsentContainer):
-            pod.sandbox.container.admit(request.id, spec)
         if spec.is_host_process:
             return _make_job(request, spec, log)
         return Hosted(Container.create(request.id, bundle, spec, rootfs, log.warning))
@@ -81,7 +80,7 @@ def _make_job(request: CreateTaskRequest, spec: Spec, log: Log) -> Hosted:
     if spec.pod_role == "sandbox":
         from shim.hostprocess.sandbox_container import JobSandbox
 
-        return Hosted(JobSandbox(request.id, spec), terminating)
+        return Hosted(JobSandbox(request.id, spec, log.warning), terminating)
     from shim.hostprocess.container import JobContainer
 
     return Hosted(JobContainer.create(request.id, request.bundle, spec, request.rootfs, log.warning))

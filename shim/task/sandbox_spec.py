@@ -49,9 +49,9 @@ def make_sandbox(context: ShimContext, request: CreateSandboxRequest) -> Task:
     elif spec.is_host_process:
         from shim.hostprocess.sandbox_container import JobSandbox
 
-        container = JobSandbox(request.sandbox_id, spec)
+        container = JobSandbox(request.sandbox_id, spec, log.warning)
     else:
-        container = AbsentContainer(request.sandbox_id)
+        container = AbsentContainer(request.sandbox_id, log.warning)
     no_streams = open_stdio("", "", "", False, namespace=context.namespace, id=request.sandbox_id, exec_id="")
     return Task(
         request.sandbox_id,

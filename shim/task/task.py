@@ -237,7 +237,7 @@ class Task:
 
     def _announce_exit(self, process: Process) -> None:
         # A job of the host's own processes is told of its limit; what such a process ends with is its own affair.
-        breached = process.exit_status != 0 and getattr(self.container, "memory_breached", False)
+        breached = process.exit_status != 0 and self.container.memory_breached
         if process.exit_status == COMMITMENT_LIMIT or breached:
             self._announce.out_of_memory()
         self._announce.exited(process)

@@ -8,9 +8,10 @@ has one to itself) is in the ledger as always.
 
 from __future__ import annotations
 
-from threading import Event, Lock
+from threading import Event
 
 from shim.container import compatibility, credentials, document, layers, network, process_document, resources
+from shim.container.base import BaseContainer, ExitCallbacks, ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
 from shim.container.mounts import Mapped
 from shim.hcs_bindings import errors
@@ -39,28 +40,26 @@ if TYPE_CHECKING:
 
 SHUTDOWN_SECONDS = 30.0
 TERMINATE_SECONDS = 30.0
-RELEASE_SECONDS = 20.0
 SIGNALS = "SignalProcessSupported"
 SERVICE_TABLE = "VirtualMachine/Devices/HvSocket/HvSocketConfig/ServiceTable/"
 
 
-class HostedContainer:
+class HostedContainer(BaseContainer):
     """A container that has been created in a VM and not yet torn down. With `owns_vm`, the VM ends with it."""
 
+    in_vm = True
+
     def __init__(self, id: str, spec: Spec, vm: Vm, ledger: Ledger, log: Log, *, owns_vm: bool) -> None:
-        self.id = id
+        super().__init__(id, log.warning)
         self.spec = spec
         self.vm = vm
         self.owns_vm = owns_vm
         self.ledger = ledger
         self.system = GuestSystem(self)
         self._log = log
-        self._lock = Lock()
-        self._teardown_lock = Lock()
-        self._stopped = False
-        self._torn_down = False
         self._exited = Event()
-        self._on_exit: list[Callable[[], object]] = []
+        self._exit = ExitCallbacks()
+        self._exit.add(self._exited.set)
         self._has_init = False
         self._doomed = False
         self._releases: list[Release] = []
@@ -75,7 +74,7 @@ class HostedContainer:
         plan = HostedPlan(spec, rootfs, bundle, id)
         compatibility.check_vm(spec, plan.layers)
         ledger = Ledger(bundle)
-        try:
+        with ReleaseOnError(ledger, log.warning):
             with span("vm"):
                 vm = Vm.boot(f"{id}@vm", spec, boot_files.find(plan.layers.parents, plan.layers.scratch), ledger, log)
             try:
@@ -83,9 +82,6 @@ class HostedContainer:
             except BaseException:
                 vm.close()
                 raise
-        except BaseException as error:
-            _free(ledger, error, log)
-            raise
 
     @classmethod
     def create_in(
@@ -96,11 +92,8 @@ class HostedContainer:
         plan = HostedPlan(spec, rootfs, bundle, pod_id)
         compatibility.check_workload(plan.layers, vm.guest_build)
         ledger = Ledger(bundle)
-        try:
+        with ReleaseOnError(ledger, log.warning):
             return cls._create(id, spec, plan, vm, ledger, log, owns_vm=False, scale_limits=scale_limits)
-        except BaseException as error:
-            _free(ledger, error, log)
-            raise
 
     @classmethod
     def _create(
@@ -149,7 +142,7 @@ class HostedContainer:
         with During(f"failed to create container {self.id}"):
             guest.create_container(self.id, {name: whole[name] for name in ("SchemaVersion", "Container")})
         self._layer_releases.insert(0, self._delete_state)  # the very last
-        guest.on_container_exit(self.id, self._ended)
+        guest.on_container_exit(self.id, self._exit.fire)
         try:
             guest.properties(self.id, "SystemGUID")
         except HcsError as error:
@@ -249,18 +242,7 @@ class HostedContainer:
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         """Call back once when the container has ended, or its VM; shortly, from any thread."""
-        with self._lock:
-            if not self._exited.is_set():
-                self._on_exit.append(callback)
-                return
-        callback()
-
-    def _ended(self) -> None:
-        with self._lock:
-            self._exited.set()
-            callbacks, self._on_exit = self._on_exit, []
-        for callback in callbacks:
-            callback()
+        self._exit.add(callback)
 
     def add_directory(self, settings: Document, timeout: float | None) -> None:
         """Show one more directory of the host in the container, which runs."""
@@ -274,46 +256,30 @@ class HostedContainer:
             raise
         self._releases.append(held.release)
 
-    # The end.
+    # Stop and teardown.
 
-    def stop(self) -> None:
-        """End all that runs in it, but not the VM, which has to send on what was written. Once; another caller waits
-        for the first."""
-        with self._teardown_lock:
-            self._stop_once()
+    def _teardown(self, stopped: bool) -> None:
+        self._release_all()
+        if self.owns_vm:
+            self.vm.close()
+        release_ledger(self.ledger, self._warn)
 
-    def teardown(self) -> None:
-        """Stop the container and free what it holds. Once; another caller waits for the first."""
-        with self._teardown_lock:
-            if self._torn_down:
-                return
-            self._torn_down = True
-            self._stop_once()
-            self._release_all()
-            if self.owns_vm:
-                self.vm.close()
-            for failure in self.ledger.free_all(RELEASE_SECONDS):
-                self._log.warning(str(failure))
-
-    def _stop_once(self) -> None:
-        if not self._stopped:
-            self._stopped = True
-            self._stop()
-
-    def _stop(self) -> None:
+    def _stop(self) -> bool:
+        """End all that runs in it, but not the VM: the VM still has to send output that was written."""
         ways = ((False, SHUTDOWN_SECONDS), (True, TERMINATE_SECONDS))
         for force, seconds in ways[1:] if self._doomed else ways:
             if self._exited.is_set() or self.vm.is_gone:
-                return
+                return True
             try:
                 self.vm.guest.shut_down_container(self.id, force=force)
             except HcsError as error:
                 if errors.is_stopped_enough(error):
-                    return
+                    return True
                 self._log.warning("the container does not take note of its end", error=error)
             if self._exited.wait(seconds):
-                return
+                return True
             self._log.warning("the container has not ended", seconds=seconds, forced=force)
+        return False
 
     def _release_all(self) -> None:
         """Backwards, layers last, and on after a failure. A VM that is gone has released everything."""
@@ -339,9 +305,3 @@ def _scale(processor: dict[str, int], vm: VmSettings) -> None:
     if "Maximum" in processor:
         scaled = processor["Maximum"] * vm.host_processors // vm.processors
         processor["Maximum"] = max(1, min(scaled, resources.WHOLE_MACHINE))
-
-
-def _free(ledger: Ledger, error: BaseException, log: Log) -> None:
-    for failure in ledger.free_all(RELEASE_SECONDS):
-        log.warning(str(failure))
-        error.add_note(str(failure))

@@ -6,9 +6,8 @@ runs until it is sent any signal (status 0) or its VM ends (status 1).
 
 from __future__ import annotations
 
-from threading import Lock
-
 from shim.container import compatibility
+from shim.container.base import ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
 from shim.container.null_container import AbsentContainer, AbsentProcess
 from shim.spans import span
@@ -27,20 +26,17 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-RELEASE_SECONDS = 20.0
-
 
 class SandboxVm(AbsentContainer):
+    in_vm = True
     owns_vm = True
 
     def __init__(self, id: str, spec: Spec, vm: Vm, ledger: Ledger, log: Log) -> None:
-        super().__init__(id)
+        super().__init__(id, log.warning)
         self.spec = spec
         self.vm = vm
         self.ledger = ledger
-        self._log = log
-        self._lock = Lock()
-        self._torn_down = False
+        self._inherited = hostprocess.pod_annotations(spec)
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log) -> SandboxVm:
@@ -50,11 +46,10 @@ class SandboxVm(AbsentContainer):
         guest_build = compatibility.check_vm(spec, layers)
         boot = boot_files.find(layers.parents, layers.scratch)
         ledger = Ledger(bundle)
-        try:
+        with ReleaseOnError(ledger, log.warning):
             with span("vm"):
                 vm = Vm.boot(f"{id}@vm", spec, boot, ledger, log)
             vm.guest_build = guest_build
-            vm.pod_annotations = hostprocess.pod_annotations(spec)
             try:
                 if namespace := spec.windows.section("network").text("networkNamespace"):
                     vm.network.add(namespace)
@@ -62,16 +57,17 @@ class SandboxVm(AbsentContainer):
             except BaseException:
                 vm.close()
                 raise
-        except BaseException as error:
-            for failure in ledger.free_all(RELEASE_SECONDS):
-                log.warning(str(failure))
-                error.add_note(str(failure))
-            raise
         for warning in spec.annotations.warnings:
             log.warning(warning)
         return cls(id, spec, vm, ledger, log)
 
-    # As a container, to its task: the VM runs since it was made, and nothing of the sandbox's own runs in it.
+    def admit(self, id: str, spec: Spec) -> None:
+        """A host-process container inherits the pod's user and root path."""
+        if spec.is_host_process:
+            for key, value in self._inherited.items():
+                spec.annotations.set(key, value)
+
+    # The task's view: the VM runs since it was created, and no process of the sandbox runs in it.
 
     def create_process(self, parameters: Document) -> AbsentProcess:
         process = AbsentProcess()
@@ -81,14 +77,9 @@ class SandboxVm(AbsentContainer):
     def on_exit(self, callback: Callable[[], object]) -> None:
         self.vm.on_exit(callback)
 
-    def teardown(self) -> None:
-        """End the VM, and with it everything in the pod."""
-        with self._lock:
-            if self._torn_down:
-                return
-            self._torn_down = True
-            if self.vm.namespace and not self.vm.is_gone:
-                self.vm.network.remove(self.vm.namespace)
-            self.vm.close()
-            for failure in self.ledger.free_all(RELEASE_SECONDS):
-                self._log.warning(str(failure))
+    def _teardown(self, stopped: bool) -> None:
+        """Terminate the VM, and with it everything in the pod."""
+        if self.vm.namespace and not self.vm.is_gone:
+            self.vm.network.remove(self.vm.namespace)
+        self.vm.close()
+        release_ledger(self.ledger, self._warn)

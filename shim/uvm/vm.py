@@ -14,6 +14,7 @@ import os
 import time
 from threading import Lock, Thread
 
+from shim.container.base import ExitCallbacks
 from shim.container.container import create_system
 from shim.hcs_bindings import errors, service, storage
 from shim.hcs_bindings.errors import HcsError
@@ -78,19 +79,16 @@ class Vm:
         self.runtime_id = runtime_id
         #: The namespace that belongs to the VM's pod, which containers of the pod may leave unsaid.
         self.namespace = ""
-        #: Annotations of the pod's sandbox that its host-process containers take over.
-        self.pod_annotations: dict[str, str] = {}
         #: The build of its Windows, 0 when that is not known.
         self.guest_build = 0
         self._entry = entry
         self._ledger = ledger
         self._log = log
-        self._state = Lock()
-        self._gone = False
+        self._exit = ExitCallbacks()
+        self._exit.add(self._close_connections)
         self._closing = False
         self._close_lock = Lock()
         self._closed = False
-        self._on_exit: list[Callable[[], object]] = []
         self._listener: hvsocket.Listener | None = None
         self._guest_log: GuestLog | None = None
         self._guest: BridgeGuest | None = None
@@ -144,7 +142,7 @@ class Vm:
             try:
                 self.guest.forward_logs(self.settings.log_sources)
             except HcsError as error:
-                if self._gone:
+                if self._exit.fired:
                     raise
                 self._log.warning("the guest's log is not forwarded", vm=self.id, error=error)
 
@@ -157,8 +155,8 @@ class Vm:
         except TimeoutError:
             detail = f"its guest did not connect within {boot_seconds():.0f} s of being made"
         except OSError as error:
-            detail = "it ended while it was booting" if self._gone else f"its guest cannot connect: {error}"
-        code = errors.UNEXPECTED_EXIT if self._gone else errors.OPERATION_TIMEOUT
+            detail = "it ended while it was booting" if self._exit.fired else f"its guest cannot connect: {error}"
+        code = errors.UNEXPECTED_EXIT if self._exit.fired else errors.OPERATION_TIMEOUT
         raise HcsError(code, f"boot {self.id}", detail=detail)
 
     def _grant(self, path: str) -> None:
@@ -174,15 +172,11 @@ class Vm:
     @property
     def is_gone(self) -> bool:
         """Nothing in it can be reached any more."""
-        return self._gone or self._closing
+        return self._exit.fired or self._closing
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         """Call back once when the VM has ended, from any thread; shortly, please."""
-        with self._state:
-            if not self._gone:
-                self._on_exit.append(callback)
-                return
-        callback()
+        self._exit.add(callback)
 
     def properties(self, *types: str, timeout: float | None = None) -> Document:
         return self.system.properties(*types, timeout=timeout)
@@ -196,7 +190,7 @@ class Vm:
         """From a thread of the bindings."""
         if not self._closing:
             self._log.error("the VM has ended by itself", vm=self.id, exit_type=exit.type, error=exit.error)
-        self._end()
+        self._exit.fire()
 
     def _link_lost(self, reason: str) -> None:
         """From any thread. Without its guest the VM is of no use; it would only hold memory."""
@@ -205,18 +199,12 @@ class Vm:
             self._log.error("the link to the guest is lost", vm=self.id, reason=reason)
             self.close_soon()
 
-    def _end(self) -> None:
-        with self._state:
-            if self._gone:
-                return
-            self._gone = True
-            callbacks, self._on_exit = self._on_exit, []
+    def _close_connections(self) -> None:
+        """The first thing to do when it has exited: whatever waits for the guest fails now."""
         if self._listener is not None:
             self._listener.close()
         if self._guest is not None:
             self._guest.close()
-        for callback in callbacks:
-            callback()
 
     def abandon(self, reason: str) -> None:
         """Its guest hangs: close it, and everything in it."""
@@ -236,7 +224,7 @@ class Vm:
             self._closed = True
             self._closing = True
             ended = self._terminate()
-            self._end()
+            self._exit.fire()
             self.streams.close()
             if self._guest_log is not None:
                 self._guest_log.close()

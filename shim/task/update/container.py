@@ -49,8 +49,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
         documents = iter(vm.modify_requests(kind, _parse(value), request.annotations))
         modify = task.vm.modify
     else:
-        in_vm = hasattr(task.container, "vm")
-        documents = modify_requests(kind, value, host.processors(), task.id, in_vm=in_vm)
+        documents = modify_requests(kind, value, host.processors(), task.id, in_vm=task.container.in_vm)
         modify = task.container.system.modify
     for document in documents:
         path = document["ResourcePath"]
@@ -67,7 +66,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
             if refuses(error):
                 raise unimplemented(f"HCS does not change {path} here ({error})") from error
             if path == MOUNTS:
-                where = "hyperV" if hasattr(task.container, "vm") else "process isolated"
+                where = "hyperV" if task.container.in_vm else "process isolated"
                 raise wrong(f"failed to add mount to {where} container: {error}") from error
             raise
         if path == MEMORY:
@@ -92,11 +91,7 @@ def _set_affinity(task: Task, cpu: dict[str, Any]) -> None:
     from shim.oci.section import Section
 
     _require_limits("processor affinity")
-    wanted = affinity.wanted(Section(cpu, "cpu"))
-    change = getattr(task.container, "set_affinity", None)
-    if change is None:
-        raise unimplemented("cpu affinity update for hypervisor-isolated containers is not supported")
-    change(wanted)
+    task.container.set_affinity(affinity.wanted(Section(cpu, "cpu")))
 
 
 def modify_requests(

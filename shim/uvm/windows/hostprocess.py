@@ -39,8 +39,6 @@ def settle(spec: Spec, vm: Vm) -> None:
     if not vm.guest.can(CAPABILITY):
         detail = "the VM's image is too old for host-process containers; use process isolation or a newer image"
         raise HcsError(NOT_SUPPORTED, f"host-process container in {vm.id}", detail=detail)
-    for key, value in vm.pod_annotations.items():
-        spec.annotations.set(key, value)
     root(spec)
 
 

@@ -293,7 +293,7 @@ def test_a_life(machine: Machine) -> None:
     process = container.create_process(container.init_parameters(stdin=False, stdout=True, stderr=False))
     assert read_all(process.stdout).strip() == "hello"
     assert process.wait_exit(60).code == 0
-    assert not container.kill_process(process.pid)
+    assert not process.terminate()
     process.close()
     container.teardown()
     assert ended.wait(60)
@@ -304,7 +304,7 @@ def test_torn_down_while_a_process_runs(machine: Machine) -> None:
     container = machine.create()
     container.start()
     process = container.create_process({"CommandLine": "ping -t 127.0.0.1"})
-    assert container.kill_process(process.pid)
+    assert process.terminate()
     process.wait_exit(60)
     other = container.create_process({"CommandLine": "ping -t 127.0.0.1"})
     container.teardown()

@@ -15,6 +15,7 @@ import pytest
 from shim.api import events
 from shim.api import task as api
 from shim.api.wire import Message
+from shim.container.base import BaseContainer
 from shim.logs import Log, NullChannel
 from shim.task.context import ShimContext
 from shim.task.events.task_events import Announcer
@@ -115,8 +116,9 @@ class FakeProcess:
             self.close_block.wait(30)
 
 
-class FakeContainer:
+class FakeContainer(BaseContainer):
     def __init__(self) -> None:
+        super().__init__("c1", lambda warning: None)
         self.calls: list[Any] = []
         self.processes: list[FakeProcess] = []
         self.errors: dict[str, Exception] = {}
