@@ -75,7 +75,7 @@ def find(args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
     known = shims.bundles(everywhere)
     dead = [bundle for bundle in known if args.namespace in ("", bundle.namespace) and not bundle.is_served]
     found = [left for bundle in dead if (left := _ledger(bundle)) is not None]
-    claimed = {entry.fields.get("id", "") for bundle in known for entry in ledger.look(bundle.path)[0]}
+    claimed = {entry.fields.get("id", "") for bundle in known for entry in ledger.read_entries(bundle.path)[0]}
     for shim in living:
         claimed |= {name for task in (shim.id, *shim.task_ids()) for name in (task, f"{task}@vm")}
     silent = [shim for shim in living if shim.problem]
@@ -93,7 +93,7 @@ def find(args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
 
 
 def _ledger(bundle: shims.Bundle) -> Leftover | None:
-    entries, instance = ledger.look(bundle.path)
+    entries, instance = ledger.read_entries(bundle.path)
     if not entries:
         return None
     hcs = instance or _default_instance()

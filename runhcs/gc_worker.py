@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-from shim.container.cleanup import free_system
+from shim.container.cleanup import release_system
 from shim.container.ledger import Ledger
 
 # What no HCS has made.
@@ -23,10 +23,10 @@ def free_ledger(bundle: str, seconds: float, hcs_is_gone: bool) -> list[str]:
     """`hcs_is_gone`: the emulator that had its things has ended, and they with it; not those of the host."""
     held = Ledger(bundle)
     if hcs_is_gone:
-        for entry in held.live():
+        for entry in held.entries():
             if entry.kind not in OF_THE_HOST:
-                held.strike(entry)
-    failures = [str(failure) for failure in held.free_all(seconds)]
+                held.mark_released(entry)
+    failures = [str(failure) for failure in held.release_all(seconds)]
     if not failures:
         try:
             os.unlink(held.path)
@@ -45,7 +45,7 @@ def main() -> int:
     try:
         failures = free_ledger(args.bundle, args.seconds, args.hcs_is_gone) if args.bundle else []
         if args.system:
-            free_system({"id": args.system}, time.monotonic() + args.seconds)
+            release_system({"id": args.system}, time.monotonic() + args.seconds)
     except Exception as error:
         failures = [str(error)]
     print(json.dumps(failures), flush=True)

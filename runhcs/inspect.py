@@ -34,7 +34,7 @@ def describe(shim: Shim, found: list[shims.Bundle]) -> dict[str, Any]:
             tasks.setdefault(bundle.id, {"id": bundle.id, "state": "not known to the shim"})["bundle"] = bundle.path
     for task in tasks.values():
         if path := task.get("bundle"):
-            entries, instance = ledger.look(path)
+            entries, instance = ledger.read_entries(path)
             task["ledger"] = [{"kind": entry.kind, **entry.fields} for entry in entries]
             task["hcs"] = instance or "this machine's default"
             task["spec"] = os.path.join(path, "config.json")

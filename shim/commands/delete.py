@@ -76,9 +76,9 @@ def _free(bundle: str, deadline: float) -> list[Failure]:
     from shim.container.ledger import Ledger
 
     patience = time.monotonic() + ENDING_TIME
-    while (held := Ledger(bundle)).live() and _daemon_is_ending(bundle) and time.monotonic() < patience:
+    while (held := Ledger(bundle)).entries() and _daemon_is_ending(bundle) and time.monotonic() < patience:
         time.sleep(0.02)
-    return held.free_all(deadline - time.monotonic())
+    return held.release_all(deadline - time.monotonic())
 
 
 def _daemon_is_ending(bundle: str) -> bool:

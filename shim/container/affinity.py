@@ -20,7 +20,7 @@ FIRST_BUILD_WITH_GROUPS = 20348
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 
-def wanted(cpu: Section) -> list[tuple[int, int]]:
+def parse(cpu: Section) -> list[tuple[int, int]]:
     """(mask, group) of each entry; [] when all processors may be used."""
     affinity = []
     for index, entry in enumerate(cpu.sections("affinity")):

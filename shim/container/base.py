@@ -123,7 +123,7 @@ class ExitCallbacks:
 
 def release_ledger(ledger: Ledger, warn: Warn, keep: Iterable[Entry] = ()) -> list[str]:
     """Release what the ledger lists, but for `keep`. Failures are logged and returned; their entries stay listed."""
-    failures = [str(failure) for failure in ledger.free_all(RELEASE_SECONDS, keep)]
+    failures = [str(failure) for failure in ledger.release_all(RELEASE_SECONDS, keep)]
     for failure in failures:
         warn(failure)
     return failures

@@ -52,7 +52,7 @@ class CimLayers:
             else:
                 cim.mount(self.images[0], self.flags, self.volume)
         except BaseException:
-            ledger.strike(image)  # another container's, perhaps
+            ledger.mark_released(image)  # another container's, perhaps
             raise
         ledger.enter("overlay", path=self.scratch)
         storage.activate_layer(self.scratch)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def free_system(fields: dict[str, str], deadline: float) -> None:
+def release_system(fields: dict[str, str], deadline: float) -> None:
     """Terminate a compute system and wait for its end."""
     from shim.hcs_bindings.system import ComputeSystem
 
@@ -40,7 +40,7 @@ def free_system(fields: dict[str, str], deadline: float) -> None:
         system.close()
 
 
-def free_layer(fields: dict[str, str], deadline: float) -> None:
+def release_layer(fields: dict[str, str], deadline: float) -> None:
     """Take the filter off a scratch layer and unmount its disk. Both steps, even if the first finds nothing to do."""
     from shim.hcs_bindings.storage import deactivate_layer, unprepare_layer
 
@@ -48,7 +48,7 @@ def free_layer(fields: dict[str, str], deadline: float) -> None:
     _layer_step(deactivate_layer, fields["path"], deadline)
 
 
-def free_overlay(fields: dict[str, str], deadline: float) -> None:
+def release_overlay(fields: dict[str, str], deadline: float) -> None:
     """Take a scratch off the composite images under it and unmount its disk."""
     from shim.hcs_bindings import storage
 
@@ -60,7 +60,7 @@ def free_overlay(fields: dict[str, str], deadline: float) -> None:
     _layer_step(storage.deactivate_layer, fields["path"], deadline)
 
 
-def free_cim(fields: dict[str, str], deadline: float) -> None:
+def release_cim(fields: dict[str, str], deadline: float) -> None:
     from shim.hcs_bindings import cim
 
     _layer_step(cim.dismount, fields["volume"], deadline)
@@ -81,47 +81,47 @@ def _layer_step(step: Callable[[str], None], path: str, deadline: float) -> None
         time.sleep(_RETRY_SECONDS)
 
 
-def free_mount(fields: dict[str, str], deadline: float) -> None:
+def release_mount(fields: dict[str, str], deadline: float) -> None:
     from shim.platform.host import unmount
 
     unmount(fields["target"])
 
 
-def free_job(fields: dict[str, str], deadline: float) -> None:
+def release_job(fields: dict[str, str], deadline: float) -> None:
     """End the processes of a host process container."""
     from shim.platform import jobs
 
     jobs.end_job(fields, deadline)
 
 
-def free_user(fields: dict[str, str], deadline: float) -> None:
+def release_user(fields: dict[str, str], deadline: float) -> None:
     """Remove the user that was made for a host process container."""
     from shim.platform import jobs
 
     jobs.remove_user(fields["name"])
 
 
-def free_mount_point(fields: dict[str, str], deadline: float) -> None:
+def release_mount_point(fields: dict[str, str], deadline: float) -> None:
     """Take a volume away from where host process containers of Server 2019 see it."""
     from shim.platform import jobs
 
     jobs.unmount_volume(fields["directory"])
 
 
-def free_namespace(fields: dict[str, str], deadline: float) -> None:
+def release_namespace(fields: dict[str, str], deadline: float) -> None:
     from shim.hcs_bindings import network
 
     _unless_gone(lambda: network.delete_namespace(fields["id"]))
 
 
-def free_endpoint(fields: dict[str, str], deadline: float) -> None:
+def release_endpoint(fields: dict[str, str], deadline: float) -> None:
     """Take an endpoint out of a namespace the shim made. The endpoint itself is not ours."""
     from shim.hcs_bindings import network
 
     _unless_gone(lambda: network.remove_namespace_endpoint(fields["namespace"], fields["id"]))
 
 
-def free_credentials(fields: dict[str, str], deadline: float) -> None:
+def release_credentials(fields: dict[str, str], deadline: float) -> None:
     from shim.container import credentials
 
     _unless_gone(lambda: credentials.remove(fields["id"]))

@@ -48,7 +48,7 @@ class Container(BaseContainer):
         self.ledger = ledger
         self._entry = entry
         self._has_init = False
-        self._doomed = False
+        self._init_failed = False
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> Container:
@@ -63,8 +63,8 @@ class Container(BaseContainer):
             root_plan = layers.plan(spec, rootfs, bundle)
             if spec.is_wcow:
                 compatibility.check_process(spec, root_plan)
-            credential_spec = credentials.wanted(spec)
-            processors = affinity.wanted(spec.windows.section("resources").section("cpu"))
+            credential_spec = credentials.from_spec(spec)
+            processors = affinity.parse(spec.windows.section("resources").section("cpu"))
             draft = document.draft(id, spec, mapped, host.processors(), warn)
             # The init's parameters are checked now, so that nothing has to be undone for them.
             process_document.parameters(
@@ -124,7 +124,7 @@ class Container(BaseContainer):
         try:
             process = self.system.create_process(parameters, PATIENCE)
         except BaseException:
-            self._doomed = not self._has_init  # it runs, and nothing in it that could be asked to end
+            self._init_failed = not self._has_init  # it runs, and nothing in it that could be asked to end
             raise
         self._has_init = True
         return process
@@ -145,16 +145,16 @@ class Container(BaseContainer):
     # Stop and teardown.
 
     def _teardown(self, stopped: bool) -> None:
-        if self._doomed:
+        if self._init_failed:
             self.system.close()
         release_ledger(self.ledger, self._warn, keep=[self._entry])
         self.system.close()
         if stopped:
-            self.ledger.strike(self._entry)
+            self.ledger.mark_released(self._entry)
 
     def _stop(self) -> bool:
         ways = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))
-        for stop, seconds in ways[1:] if self._doomed else ways:
+        for stop, seconds in ways[1:] if self._init_failed else ways:
             try:
                 if not stop():
                     return True
@@ -184,5 +184,5 @@ def create_system(id: str, whole: Document, ledger: Ledger, entry: Entry) -> Com
     except errors.HcsError as error:
         if errors.is_already_exists(error):
             # It is somebody else's, and stays.
-            ledger.strike(entry)
+            ledger.mark_released(entry)
         raise

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PROPERTY = "ContainerCredentialGuard"
 
 
-def wanted(spec: Spec) -> str:
+def from_spec(spec: Spec) -> str:
     """The credential spec, "" when there is none. Microsoft's shim passes over one that is no text, and the container
     runs without the rights that it was to have."""
     given = spec.windows.values.get("credentialSpec")
@@ -46,7 +46,7 @@ def add(ledger: Ledger, id: str, credential_spec: str, transport: str = "LRPC") 
             service.modify(request)
     except HcsError:
         # Nothing was added; an instance of that name is somebody else's.
-        ledger.strike(entry)
+        ledger.mark_released(entry)
         raise
     with During("failed to retrieve container credential guard instances"):
         answers = service.properties(PROPERTY)

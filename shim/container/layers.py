@@ -106,7 +106,7 @@ class WindowsLayers:
             self._mount()
         except BaseException:
             # What a failed attempt had done, it has undone. Somebody else's mount of this layer is not ours to undo.
-            ledger.strike(entry)
+            ledger.mark_released(entry)
             raise
         volume = storage.layer_mount_path(self.scratch)
         return Root(volume_path(volume, f"layer {self.scratch}"), self.with_ids())

@@ -38,19 +38,19 @@ MAX_SIZE = 4 << 20
 PIECE = 64 << 10
 
 # What frees each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
-FREERS = {
-    "system": ("shim.container.cleanup", "free_system"),
-    "vm": ("shim.container.cleanup", "free_system"),
-    "job": ("shim.container.cleanup", "free_job"),
-    "user": ("shim.container.cleanup", "free_user"),
-    "mount_point": ("shim.container.cleanup", "free_mount_point"),
-    "namespace": ("shim.container.cleanup", "free_namespace"),
-    "endpoint": ("shim.container.cleanup", "free_endpoint"),
-    "credentials": ("shim.container.cleanup", "free_credentials"),
-    "layer": ("shim.container.cleanup", "free_layer"),
-    "overlay": ("shim.container.cleanup", "free_overlay"),
-    "cim": ("shim.container.cleanup", "free_cim"),
-    "mount": ("shim.container.cleanup", "free_mount"),
+RELEASERS = {
+    "system": ("shim.container.cleanup", "release_system"),
+    "vm": ("shim.container.cleanup", "release_system"),
+    "job": ("shim.container.cleanup", "release_job"),
+    "user": ("shim.container.cleanup", "release_user"),
+    "mount_point": ("shim.container.cleanup", "release_mount_point"),
+    "namespace": ("shim.container.cleanup", "release_namespace"),
+    "endpoint": ("shim.container.cleanup", "release_endpoint"),
+    "credentials": ("shim.container.cleanup", "release_credentials"),
+    "layer": ("shim.container.cleanup", "release_layer"),
+    "overlay": ("shim.container.cleanup", "release_overlay"),
+    "cim": ("shim.container.cleanup", "release_cim"),
+    "mount": ("shim.container.cleanup", "release_mount"),
 }
 # A utility VM, or a job of processes: what it holds of the rest is free when it is gone.
 FIRST = ("vm", "job")
@@ -102,7 +102,7 @@ class Ledger:
             self._live[entry.number] = entry
             return entry
 
-    def strike(self, entry: Entry) -> None:
+    def mark_released(self, entry: Entry) -> None:
         """It is free. A bundle that is gone needs no line."""
         with self._lock:
             if self._live.pop(entry.number, None) is not None:
@@ -111,13 +111,13 @@ class Ledger:
                 except OSError:
                     pass
 
-    def live(self) -> list[Entry]:
+    def entries(self) -> list[Entry]:
         """What is held, in the order in which it is to be freed."""
         with self._lock:
             entries = [self._live[number] for number in sorted(self._live, reverse=True)]
         return sorted(entries, key=_rank)
 
-    def free_all(self, timeout: float, keep: Iterable[Entry] = ()) -> list[Failure]:
+    def release_all(self, timeout: float, keep: Iterable[Entry] = ()) -> list[Failure]:
         """Free everything but `keep`, within `timeout` seconds.
 
         What could not be freed stays entered, and is returned.
@@ -125,12 +125,12 @@ class Ledger:
         deadline = time.monotonic() + timeout
         kept = {entry.number for entry in keep}
         failures = []
-        for entry in self.live():
+        for entry in self.entries():
             if entry.number in kept:
                 continue
             error = _run(entry, deadline)
             if error is None:
-                self.strike(entry)
+                self.mark_released(entry)
             else:
                 failures.append(Failure(entry, error))
         return failures
@@ -147,7 +147,7 @@ def _instance() -> str:
     return files.environment(INSTANCE_VARIABLE)
 
 
-def look(bundle: str) -> tuple[list[Entry], str]:
+def read_entries(bundle: str) -> tuple[list[Entry], str]:
     """What a bundle's ledger lists, in the order in which it is to be freed, and the instance of HCS that has it (""
     for the machine's). For onlookers: nothing is written."""
     path = f"{bundle.rstrip('/')}/{FILE}"
@@ -209,14 +209,14 @@ def _line(fields: dict[str, str]) -> str:
 
 def _run(entry: Entry, deadline: float) -> BaseException | None:
     """Free one thing in a thread of its own, and wait no longer than there is time."""
-    if entry.kind not in FREERS:
+    if entry.kind not in RELEASERS:
         return ValueError(f"this version of the shim does not know how to free a {entry.kind}")
     outcome: list[BaseException | None] = []
     done = allocate_lock()
     done.acquire()
 
     def work() -> None:
-        module, function = FREERS[entry.kind]
+        module, function = RELEASERS[entry.kind]
         try:
             free = getattr(__import__(module, fromlist=[function]), function)
             free(entry.fields, deadline)

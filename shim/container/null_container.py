@@ -26,12 +26,12 @@ ENDED = 0
 LOST = 1
 
 
-class AbsentContainer(BaseContainer):
+class NullContainer(BaseContainer):
     """A sandbox of process isolation: its workloads live on the host, and there is nothing else to it."""
 
     def __init__(self, id: str, warn: Callable[[str], object]) -> None:
         super().__init__(id, warn)
-        self.system = AbsentSystem(id)
+        self.system = NullSystem(id)
 
     def start(self) -> None:
         """There is nothing to start."""
@@ -44,8 +44,8 @@ class AbsentContainer(BaseContainer):
     ) -> Document:
         raise InvalidSpec(f"sandbox {self.id!r} has no container: nothing can run in it", UNIMPLEMENTED)
 
-    def create_process(self, parameters: Document) -> AbsentProcess:
-        return AbsentProcess()
+    def create_process(self, parameters: Document) -> NullProcess:
+        return NullProcess()
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         """Nothing can happen to it."""
@@ -57,7 +57,7 @@ class AbsentContainer(BaseContainer):
         """It holds nothing."""
 
 
-class AbsentProcess(EndsOnce):
+class NullProcess(EndsOnce):
     pid = PID
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class AbsentProcess(EndsOnce):
         """Nothing is held."""
 
 
-class AbsentSystem:
+class NullSystem:
     """There is no container to ask."""
 
     def __init__(self, id: str) -> None:

@@ -16,7 +16,7 @@ from shim.container.ledger import Ledger
 from shim.hcs_bindings.errors import INVALID_ARGUMENT, HcsError, normalise
 from shim.hcs_bindings.windows_version import windows_build
 from shim.hostprocess import identity, limits, mounts, paths
-from shim.hostprocess.errors import told
+from shim.hostprocess.errors import as_hcs_error
 from shim.hostprocess.job_system import JobSystem
 from shim.oci.errors import InvalidSpec
 from shim.oci.section import Section
@@ -42,7 +42,7 @@ SHUTDOWN_SECONDS = 5.0
 _WITHOUT_EFFECT = ("credentialSpec", "devices")
 
 
-class JobContainer(BaseContainer):
+class HostProcessContainer(BaseContainer):
     """A host process container that has been created and not yet torn down."""
 
     def __init__(self, id: str, spec: Spec, job: Job, root: str, ledger: Ledger, entry: Entry, warn: Warn) -> None:
@@ -59,13 +59,13 @@ class JobContainer(BaseContainer):
         self._init: JobProcess | None = None
 
     @classmethod
-    def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> JobContainer:
+    def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> HostProcessContainer:
         """Raises InvalidSpec, HcsError or OSError; nothing is held then."""
         plan = layers.plan(spec, rootfs, bundle)
-        wanted = mounts.wanted(spec)
-        bounds = limits.wanted(spec, host.processors(), warn)
-        processors = affinity.wanted(spec.windows.section("resources").section("cpu"))
-        who = identity.wanted(spec, id, jobs.is_local_group)
+        wanted = mounts.from_spec(spec)
+        bounds = limits.from_spec(spec, host.processors(), warn)
+        processors = affinity.parse(spec.windows.section("resources").section("cpu"))
+        who = identity.from_spec(spec, id, jobs.is_local_group)
         build = windows_build()
         paths.root(spec, id, True)
         _parameters(spec, None, paths.DEFAULT_ROOT)
@@ -75,13 +75,13 @@ class JobContainer(BaseContainer):
         for warning in spec.annotations.warnings:
             warn(warning)
         ledger = Ledger(bundle)
-        with ReleaseOnError(ledger, warn), told(f"create {id}"):
+        with ReleaseOnError(ledger, warn), as_hcs_error(f"create {id}"):
             entry = ledger.enter("job", id=id, groups=jobs.groups_of(id))
             try:
                 job = jobs.create(id, build)
             except JobError as error:
                 if error.code == ALREADY_EXISTS:
-                    ledger.strike(entry)  # it is another shim's, and stays
+                    ledger.mark_released(entry)  # it is another shim's, and stays
                 raise
             try:
                 container = cls(id, spec, job, paths.root(spec, id, job.can_bind), ledger, entry, warn)
@@ -173,7 +173,7 @@ class JobContainer(BaseContainer):
 
     def create_process(self, parameters: Document) -> JobProcess:
         launch: Launch = parameters["Launch"]
-        with told(f"start {launch.arguments[0] if launch.arguments else launch.command_line!r} in {self.id}"):
+        with as_hcs_error(f"start {launch.arguments[0] if launch.arguments else launch.command_line!r} in {self.id}"):
             self._make_directory(launch.directory)
             process = self._job.spawn(launch)
         if self._init is None:
@@ -208,7 +208,7 @@ class JobContainer(BaseContainer):
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         try:
-            with told(f"affinity of {self.id}"):
+            with as_hcs_error(f"affinity of {self.id}"):
                 self._job.set_affinity(processors)
         except HcsError as error:
             if normalise(error.code) != INVALID_ARGUMENT:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _WIN32 = 0x80070000
 
 
-class told:  # noqa: N801 - read as a verb: with told("start of c1")
+class as_hcs_error:  # noqa: N801 - used like a function: with as_hcs_error("start of c1")
     """Within it, a JobError becomes an HcsError that names what was being done."""
 
     __slots__ = ("_doing",)

@@ -24,7 +24,7 @@ AUTHORITY = "nt authority"
 LONGEST_USER = 20
 
 
-def wanted(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Identity:
+def from_spec(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Identity:
     if spec.annotations.is_exactly_true(names.HOST_PROCESS_INHERIT_USER):
         return Identity(INHERIT)
     user = name_of(spec.process)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shim.hcs_bindings.errors import INVALID_STATE, NOT_SUPPORTED, HcsError
 from shim.hostprocess import limits
-from shim.hostprocess.errors import told
+from shim.hostprocess.errors import as_hcs_error
 from shim.hostprocess.mounts import HostMount
 from shim.platform import host
 
@@ -37,7 +37,7 @@ class JobSystem:
         if self.over:
             raise HcsError(INVALID_STATE, f"figures of {self._id}", detail="the container has ended")
         answer: Document = {}
-        with told(f"figures of {self._id}"):
+        with as_hcs_error(f"figures of {self._id}"):
             if "Statistics" in types:
                 answer["Statistics"] = self._job.statistics()
             if "ProcessList" in types:
@@ -46,7 +46,7 @@ class JobSystem:
 
     def modify(self, request: Document, timeout: float | None = None) -> None:
         path, settings = request["ResourcePath"], request["Settings"]
-        with told(f"modify {path} of {self._id}"):
+        with as_hcs_error(f"modify {path} of {self._id}"):
             if path == MEMORY:
                 self._bounds.memory = settings * MIB
                 self._job.set_limits(self._bounds)

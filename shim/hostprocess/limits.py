@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WHOLE_MACHINE = resources.WHOLE_MACHINE
 
 
-def wanted(spec: Spec, processors: int, warn: Callable[[str], object]) -> Limits:
+def from_spec(spec: Spec, processors: int, warn: Callable[[str], object]) -> Limits:
     limits = Limits(memory=resources.memory(spec).get("SizeInMB", 0) * resources.MIB)
     set_processor(limits, resources.processor(spec, processors, warn), processors)
     storage = {} if spec.is_plain_linux else resources.storage(spec)

@@ -32,7 +32,7 @@ class HostMount:
         self.read_only = read_only
 
 
-def wanted(spec: Spec) -> list[HostMount]:
+def from_spec(spec: Spec) -> list[HostMount]:
     return [one for mount in spec.mounts if (one := _read(mount, spec.is_plain_linux)) is not None]
 
 

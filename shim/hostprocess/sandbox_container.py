@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from shim.container.null_container import PID, AbsentContainer, AbsentSystem
+from shim.container.null_container import PID, NullContainer, NullSystem
 from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OF_THE_POD = (names.HOST_PROCESS_INHERIT_USER, names.HOST_PROCESS_ROOT)
 
 
-class JobSandbox(AbsentContainer):
+class HostProcessSandbox(NullContainer):
     def __init__(self, id: str, spec: Spec, warn: Callable[[str], object]) -> None:
         super().__init__(id, warn)
         self.system = _Idle(id)
@@ -40,7 +40,7 @@ class JobSandbox(AbsentContainer):
             spec.annotations.set(key, value)
 
 
-class _Idle(AbsentSystem):
+class _Idle(NullSystem):
     """It uses nothing, and says so: clients want figures of every sandbox."""
 
     def properties(self, *types: str, timeout: float | None = None) -> Document:

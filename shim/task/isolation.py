@@ -58,7 +58,7 @@ def make_container(request: CreateTaskRequest, spec: Spec, options: Options, pod
     if options.values.boot_files_root_path:
         log.warning("option BootFilesRootPath has no effect: this VM boots from its image's own files")
     # Only now: who has no VM does not pay for what one needs.
-    from shim.uvm.container import HostedContainer
+    from shim.uvm.container import VmContainer
     from shim.uvm.sandbox_vm import SandboxVm
 
     scale = options.values.scale_cpu_limits_to_sandbox
@@ -66,11 +66,11 @@ def make_container(request: CreateTaskRequest, spec: Spec, options: Options, pod
         sandbox = SandboxVm.create(request.id, bundle, spec, rootfs, log)
         return Hosted(sandbox, terminating, sandbox.vm)
     if vm is not None:
-        container = HostedContainer.create_in(
+        container = VmContainer.create_in(
             vm, spec.sandbox_id, request.id, bundle, spec, rootfs, log, scale_limits=scale
         )
     else:
-        container = HostedContainer.create_alone(request.id, bundle, spec, rootfs, log, scale_limits=scale)
+        container = VmContainer.create_alone(request.id, bundle, spec, rootfs, log, scale_limits=scale)
     event_of = console_event if container.takes_signals else without_console_events
     return Hosted(container, event_of, container.vm if container.owns_vm else None)
 
@@ -78,9 +78,9 @@ def make_container(request: CreateTaskRequest, spec: Spec, options: Options, pod
 def _make_job(request: CreateTaskRequest, spec: Spec, log: Log) -> Hosted:
     """Only now: who asks for none does not pay for what one needs."""
     if spec.pod_role == "sandbox":
-        from shim.hostprocess.sandbox_container import JobSandbox
+        from shim.hostprocess.sandbox_container import HostProcessSandbox
 
-        return Hosted(JobSandbox(request.id, spec, log.warning), terminating)
-    from shim.hostprocess.container import JobContainer
+        return Hosted(HostProcessSandbox(request.id, spec, log.warning), terminating)
+    from shim.hostprocess.container import HostProcessContainer
 
-    return Hosted(JobContainer.create(request.id, request.bundle, spec, request.rootfs, log.warning))
+    return Hosted(HostProcessContainer.create(request.id, request.bundle, spec, request.rootfs, log.warning))

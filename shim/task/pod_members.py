@@ -25,7 +25,7 @@ def leave(sandbox: str, id: str, bundle: str) -> None:
     from shim.container.ledger import Ledger
 
     try:
-        held = Ledger(bundle).live()
+        held = Ledger(bundle).entries()
     except OSError:
         return
     if not held:

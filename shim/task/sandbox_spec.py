@@ -12,7 +12,7 @@ from __future__ import annotations
 from shim.api.cri_pod import PodSandboxConfig
 from shim.api.packing import type_name
 from shim.api.wellknown import Any
-from shim.container.null_container import AbsentContainer
+from shim.container.null_container import NullContainer
 from shim.oci import normalize
 from shim.oci import options as runtime_options
 from shim.oci import spec as oci
@@ -47,11 +47,11 @@ def make_sandbox(context: ShimContext, request: CreateSandboxRequest) -> Task:
         sandbox = SandboxVm.create(request.sandbox_id, request.bundle_path, spec, request.rootfs, log)
         container, vm = sandbox, sandbox.vm
     elif spec.is_host_process:
-        from shim.hostprocess.sandbox_container import JobSandbox
+        from shim.hostprocess.sandbox_container import HostProcessSandbox
 
-        container = JobSandbox(request.sandbox_id, spec, log.warning)
+        container = HostProcessSandbox(request.sandbox_id, spec, log.warning)
     else:
-        container = AbsentContainer(request.sandbox_id, log.warning)
+        container = NullContainer(request.sandbox_id, log.warning)
     no_streams = open_stdio("", "", "", False, namespace=context.namespace, id=request.sandbox_id, exec_id="")
     return Task(
         request.sandbox_id,

@@ -18,8 +18,8 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import During, HcsError
 from shim.spans import span
 from shim.uvm import devices
-from shim.uvm.container_plan import HostedPlan
-from shim.uvm.container_system import GuestSystem
+from shim.uvm.container_plan import ContainerPlan
+from shim.uvm.container_system import VmContainerSystem
 from shim.uvm.gcs.process import VmProcess
 from shim.uvm.vm import Vm
 from shim.uvm.windows import boot_files, drivers, hostprocess
@@ -44,7 +44,7 @@ SIGNALS = "SignalProcessSupported"
 SERVICE_TABLE = "VirtualMachine/Devices/HvSocket/HvSocketConfig/ServiceTable/"
 
 
-class HostedContainer(BaseContainer):
+class VmContainer(BaseContainer):
     """A container that has been created in a VM and not yet torn down. With `owns_vm`, the VM ends with it."""
 
     in_vm = True
@@ -55,13 +55,13 @@ class HostedContainer(BaseContainer):
         self.vm = vm
         self.owns_vm = owns_vm
         self.ledger = ledger
-        self.system = GuestSystem(self)
+        self.system = VmContainerSystem(self)
         self._log = log
         self._exited = Event()
         self._exit = ExitCallbacks()
         self._exit.add(self._exited.set)
         self._has_init = False
-        self._doomed = False
+        self._init_failed = False
         self._releases: list[Release] = []
         self._layer_releases: list[Release] = []
         self._namespace = ""
@@ -69,9 +69,9 @@ class HostedContainer(BaseContainer):
     @classmethod
     def create_alone(
         cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log, *, scale_limits: bool = False
-    ) -> HostedContainer:
+    ) -> VmContainer:
         """A container with a VM of its own, booted from the container's own image."""
-        plan = HostedPlan(spec, rootfs, bundle, id)
+        plan = ContainerPlan(spec, rootfs, bundle, id)
         compatibility.check_vm(spec, plan.layers)
         ledger = Ledger(bundle)
         with ReleaseOnError(ledger, log.warning):
@@ -87,9 +87,9 @@ class HostedContainer(BaseContainer):
     def create_in(
         cls, vm: Vm, pod_id: str, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log,
         *, scale_limits: bool = False,
-    ) -> HostedContainer:  # fmt: skip
+    ) -> VmContainer:  # fmt: skip
         """A container of a pod, in the pod's VM."""
-        plan = HostedPlan(spec, rootfs, bundle, pod_id)
+        plan = ContainerPlan(spec, rootfs, bundle, pod_id)
         compatibility.check_workload(plan.layers, vm.guest_build)
         ledger = Ledger(bundle)
         with ReleaseOnError(ledger, log.warning):
@@ -97,10 +97,10 @@ class HostedContainer(BaseContainer):
 
     @classmethod
     def _create(
-        cls, id: str, spec: Spec, plan: HostedPlan, vm: Vm, ledger: Ledger, log: Log,
+        cls, id: str, spec: Spec, plan: ContainerPlan, vm: Vm, ledger: Ledger, log: Log,
         *, owns_vm: bool, scale_limits: bool,
-    ) -> HostedContainer:  # fmt: skip
-        hostprocess.settle(spec, vm)
+    ) -> VmContainer:  # fmt: skip
+        hostprocess.validate(spec, vm)
         container = cls(id, spec, vm, ledger, log, owns_vm=owns_vm)
         # What is wrong with the document shows before anything is acquired for it.
         dumps = vm.settings.process_dumps
@@ -117,7 +117,7 @@ class HostedContainer(BaseContainer):
             raise
         return container
 
-    def _acquire(self, draft: Document, plan: HostedPlan) -> None:
+    def _acquire(self, draft: Document, plan: ContainerPlan) -> None:
         for path in plan.drivers:  # the network may need them
             self._releases.append(drivers.install(self.vm, path, self._log.warning))
         with span("network"):
@@ -137,7 +137,7 @@ class HostedContainer(BaseContainer):
             for path in plan.drivers:  # once more: when this is done, the devices are ready
                 self._releases.append(drivers.install(self.vm, path, self._log.warning))
         whole = document.complete(draft, root, self._namespace, guard)
-        hostprocess.mark(self.spec, whole["Container"])
+        hostprocess.set_isolation(self.spec, whole["Container"])
         guest = self.vm.guest
         with During(f"failed to create container {self.id}"):
             guest.create_container(self.id, {name: whole[name] for name in ("SchemaVersion", "Container")})
@@ -198,9 +198,9 @@ class HostedContainer(BaseContainer):
     def _remove_credentials(self) -> None:
         """While the VM is there; if it is gone, the ledger sees to it."""
         credentials.remove(self.id)
-        for entry in self.ledger.live():
+        for entry in self.ledger.entries():
             if entry.kind == "credentials":
-                self.ledger.strike(entry)
+                self.ledger.mark_released(entry)
 
     # Processes.
 
@@ -209,7 +209,7 @@ class HostedContainer(BaseContainer):
         parameters = process_document.parameters(
             self.spec.process, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal
         )
-        return hostprocess.adapt(self.spec, parameters)
+        return hostprocess.wrap_command(self.spec, parameters)
 
     def exec_parameters(
         self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
@@ -218,13 +218,13 @@ class HostedContainer(BaseContainer):
         parameters = process_document.parameters(
             process, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal, container=self.spec.process
         )
-        return hostprocess.adapt(self.spec, parameters)
+        return hostprocess.wrap_command(self.spec, parameters)
 
     def create_process(self, parameters: Document) -> VmProcess:
         try:
             process = VmProcess(self.vm, self.id, parameters)
         except BaseException:
-            self._doomed = not self._has_init  # it runs, and nothing in it that could be asked to end
+            self._init_failed = not self._has_init  # it runs, and nothing in it that could be asked to end
             raise
         process.is_vital = not self._has_init
         self._has_init = True
@@ -267,7 +267,7 @@ class HostedContainer(BaseContainer):
     def _stop(self) -> bool:
         """End all that runs in it, but not the VM: the VM still has to send output that was written."""
         ways = ((False, SHUTDOWN_SECONDS), (True, TERMINATE_SECONDS))
-        for force, seconds in ways[1:] if self._doomed else ways:
+        for force, seconds in ways[1:] if self._init_failed else ways:
             if self._exited.is_set() or self.vm.is_gone:
                 return True
             try:

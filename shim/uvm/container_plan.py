@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from shim.oci.spec import Spec
 
 
-class HostedPlan:
+class ContainerPlan:
     """What a container in a VM will be made of."""
 
     def __init__(self, spec: Spec, rootfs: Sequence[Mount], bundle: str, pod_id: str) -> None:
         check(spec)
         self.layers = windows_layers(spec, rootfs, bundle)
         self.mounts = container_mounts.Plan(spec, pod_id)
-        self.credential_spec = credentials.wanted(spec)
-        self.drivers = drivers.wanted(spec)
-        self.devices = devices.wanted(spec)
+        self.credential_spec = credentials.from_spec(spec)
+        self.drivers = drivers.from_spec(spec)
+        self.devices = devices.from_spec(spec)
         process_document.parameters(spec.process, stdin=False, stdout=False, stderr=False)
 
 

@@ -8,13 +8,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from shim.uvm.container import HostedContainer
+    from shim.uvm.container import VmContainer
 
     Document = dict[str, Any]
 
 
-class GuestSystem:
-    def __init__(self, container: HostedContainer) -> None:
+class VmContainerSystem:
+    def __init__(self, container: VmContainer) -> None:
         self._container = container
 
     def properties(self, *types: str, timeout: float | None = None) -> Document:

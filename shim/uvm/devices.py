@@ -36,7 +36,7 @@ BUS = "VMBUS\\{44c4f61d-4444-4400-9d52-802e27ede19f}\\"
 FIRST_BUILD_WITH_NUMA = 26100
 
 
-def wanted(spec: Spec) -> list[Device]:
+def from_spec(spec: Spec) -> list[Device]:
     """(instance path, virtual function) of each device, checked, with the tool that will be needed."""
     found = []
     for device in spec.windows.sections("devices"):

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Held:
+class Lease:
     """`guest_path` is where the guest sees it."""
 
     __slots__ = ("_free", "guest_path")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from shim.container import compatibility
 from shim.container.base import ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
-from shim.container.null_container import AbsentContainer, AbsentProcess
+from shim.container.null_container import NullContainer, NullProcess
 from shim.spans import span
 from shim.uvm import container_plan
 from shim.uvm.vm import Vm
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 
-class SandboxVm(AbsentContainer):
+class SandboxVm(NullContainer):
     in_vm = True
     owns_vm = True
 
@@ -69,8 +69,8 @@ class SandboxVm(AbsentContainer):
 
     # The task's view: the VM runs since it was created, and no process of the sandbox runs in it.
 
-    def create_process(self, parameters: Document) -> AbsentProcess:
-        process = AbsentProcess()
+    def create_process(self, parameters: Document) -> NullProcess:
+        process = NullProcess()
         self.vm.on_exit(process.lose)
         return process
 

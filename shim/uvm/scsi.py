@@ -9,7 +9,7 @@ from __future__ import annotations
 from threading import Lock
 
 from shim.oci.errors import InvalidSpec
-from shim.uvm.lease import Held
+from shim.uvm.lease import Lease
 from shim.uvm.windows.document import SCSI_CONTROLLER
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class Disks:
         self._mounts: set[int] = set()
         self._disks: dict[tuple[str, bool, str, str], _Disk] = {}
 
-    def attach(self, path: str, *, read_only: bool = False, kind: str = VIRTUAL_DISK, provider: str = "") -> Held:
+    def attach(self, path: str, *, read_only: bool = False, kind: str = VIRTUAL_DISK, provider: str = "") -> Lease:
         """`provider` is the type of an extensible disk."""
         key = (path, read_only, kind, provider)
         with self._lock:
@@ -61,7 +61,7 @@ class Disks:
             if disk is None:
                 disk = self._disks[key] = self._attach(path, read_only, kind, provider)
             disk.users += 1
-        return Held(disk.guest_path, lambda: self._release(key))
+        return Lease(disk.guest_path, lambda: self._release(key))
 
     def _attach(self, path: str, read_only: bool, kind: str, provider: str) -> _Disk:
         disk = _Disk(_first_free(self._luns, LUNS), _first_free(self._mounts, LUNS))

@@ -30,7 +30,7 @@ from shim.uvm.scsi import Disks
 from shim.uvm.settings import VmSettings
 from shim.uvm.vsmb import Shares
 from shim.uvm.windows import document
-from shim.uvm.windows.guest import LOG_SERVICE_ID, SERVICE_ID, BridgeGuest
+from shim.uvm.windows.guest import LOG_SERVICE_ID, SERVICE_ID, WindowsGuest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Vm:
         self._closed = False
         self._listener: hvsocket.Listener | None = None
         self._guest_log: GuestLog | None = None
-        self._guest: BridgeGuest | None = None
+        self._guest: WindowsGuest | None = None
         self.shares = Shares(self.modify, no_direct_map=settings.no_direct_map, read_only=settings.shares_read_only)
         self.pipes = Pipes(self.modify)
         self.devices = Devices(self.modify)
@@ -132,7 +132,7 @@ class Vm:
         self._listener = hvsocket.listen(self.runtime_id, SERVICE_ID)
         self.system.on_exit(self._exited)
         self.system.start(timeout=_left(deadline))
-        self._guest = BridgeGuest(self._accept(deadline), self._link_lost)
+        self._guest = WindowsGuest(self._accept(deadline), self._link_lost)
         self.disks = Disks(self.modify, self._grant, self.guest)
         self.network = VmNetwork(self.modify, self.guest, self._log.warning)
         self.guest.negotiate(_left(deadline))
@@ -165,7 +165,7 @@ class Vm:
     # While it lives.
 
     @property
-    def guest(self) -> BridgeGuest:
+    def guest(self) -> WindowsGuest:
         assert self._guest is not None, "the guest of a VM that has not booted"
         return self._guest
 
@@ -230,7 +230,7 @@ class Vm:
                 self._guest_log.close()
             self.system.close()
             if ended:
-                self._ledger.strike(self._entry)
+                self._ledger.mark_released(self._entry)
 
     def _terminate(self) -> bool:
         try:

@@ -12,7 +12,7 @@ from threading import Lock
 
 from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
-from shim.uvm.lease import Held
+from shim.uvm.lease import Lease
 from shim.uvm.windows.document import share_options
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Shares:
         self._count = 0
         self._shares: dict[tuple[str, bool, bool], _Share] = {}
 
-    def add(self, path: str, *, read_only: bool, backup: bool = False) -> Held:
+    def add(self, path: str, *, read_only: bool, backup: bool = False) -> Lease:
         """Share a directory, or a single file."""
         if self._only_read_only and not read_only:
             raise InvalidSpec(
@@ -67,7 +67,7 @@ class Shares:
             return self._add_directory(path, read_only, backup)
         return self._add_file(path, read_only)
 
-    def _add_directory(self, path: str, read_only: bool, backup: bool) -> Held:
+    def _add_directory(self, path: str, read_only: bool, backup: bool) -> Lease:
         key = (path, read_only, False)
         with self._lock:
             share = self._shares.get(key)
@@ -77,9 +77,9 @@ class Shares:
                 self._change("Add", share.settings())
                 self._shares[key] = share
             share.users += 1
-        return Held(GUEST_ROOT + share.name, lambda: self._release(key))
+        return Lease(GUEST_ROOT + share.name, lambda: self._release(key))
 
-    def _add_file(self, path: str, read_only: bool) -> Held:
+    def _add_file(self, path: str, read_only: bool) -> Lease:
         directory, name = os.path.split(path)
         key = (directory, read_only, True)
         with self._lock:
@@ -99,7 +99,7 @@ class Shares:
                     raise
             share.users += 1
             share.files[path] += 1
-        return Held(f"{GUEST_ROOT}{share.name}\\{name}", lambda: self._release(key, path))
+        return Lease(f"{GUEST_ROOT}{share.name}\\{name}", lambda: self._release(key, path))
 
     def _new(self, path: str, options: Document) -> _Share:
         self._count += 1

@@ -91,7 +91,7 @@ def _set_affinity(task: Task, cpu: dict[str, Any]) -> None:
     from shim.oci.section import Section
 
     _require_limits("processor affinity")
-    task.container.set_affinity(affinity.wanted(Section(cpu, "cpu")))
+    task.container.set_affinity(affinity.parse(Section(cpu, "cpu")))
 
 
 def modify_requests(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NOTHING_TO_DO = 259
 
 
-def wanted(spec: Spec) -> list[str]:
+def from_spec(spec: Spec) -> list[str]:
     """Directories with drivers, all of which are there."""
     paths = spec.annotations.texts(names.KERNEL_DRIVERS)
     for path in paths:

@@ -37,7 +37,7 @@ UNKNOWN_EXIT = -1
 SHUTDOWN_SECONDS = 30.0
 
 
-class BridgeGuest:
+class WindowsGuest:
     """`on_gone` is called once, from any thread, with the reason in words."""
 
     def __init__(self, stream: Stream, on_gone: Callable[[str], object]) -> None:

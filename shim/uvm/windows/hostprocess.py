@@ -32,7 +32,7 @@ def pod_annotations(spec: Spec) -> dict[str, str]:
     return {key: spec.annotations.text(key) for key in OF_THE_POD if key in spec.annotations}
 
 
-def settle(spec: Spec, vm: Vm) -> None:
+def validate(spec: Spec, vm: Vm) -> None:
     """Before a container is made in the VM: may it be one, and with whose annotations?"""
     if not spec.is_host_process:
         return
@@ -53,7 +53,7 @@ def root(spec: Spec) -> str:
     return path
 
 
-def mark(spec: Spec, container: Document) -> None:
+def set_isolation(spec: Spec, container: Document) -> None:
     """Say it in the container's document."""
     if not spec.is_host_process:
         return
@@ -62,7 +62,7 @@ def mark(spec: Spec, container: Document) -> None:
         container["Storage"]["PrivilegedContainerRootPath"] = path
 
 
-def adapt(spec: Spec, parameters: Document) -> Document:
+def wrap_command(spec: Spec, parameters: Document) -> Document:
     """A process of it."""
     if not spec.is_host_process:
         return parameters

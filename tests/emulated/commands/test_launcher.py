@@ -62,7 +62,7 @@ def test_delete_after_an_orderly_end_needs_no_python(no_python: Binary) -> None:
     (bundle / "panic.log").touch()
     ledger = Ledger(str(bundle))
     for entry in [ledger.enter("mount", target=f"/nowhere/{number}") for number in range(12)]:
-        ledger.strike(entry)
+        ledger.mark_released(entry)
     (bundle / "exit").write_text("7 1700000000 5 4711\n")
     answer, said = no_python.delete(bundle)
     assert (answer.exit_status, answer.pid, said) == (7, 4711, b"")
@@ -313,7 +313,7 @@ def test_no_reports_of_sanitizers(binary: Binary, tmp_path: Path) -> None:
     assert was_started_natively(daemon_of(sandbox))
     assert binary.start(member, "c1") == address
     ledger = Ledger(str(member))
-    ledger.strike(ledger.enter("mount", target="/nowhere"))
+    ledger.mark_released(ledger.enter("mount", target="/nowhere"))
     assert binary.delete(member, "c1")[1] == b""
     assert binary.delete(sandbox, "pod")[0].exit_status == 255
     shut_down(address, "pod")

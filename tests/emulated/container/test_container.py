@@ -63,7 +63,7 @@ class Machine:
         return [entry["call"] for entry in self.emulator.journal() if "call" in entry]
 
     def held(self) -> list[str]:
-        return [repr(entry) for entry in Ledger(str(self.bundle)).live()]
+        return [repr(entry) for entry in Ledger(str(self.bundle)).entries()]
 
     def assert_clean(self) -> None:
         assert self.held() == []
@@ -84,7 +84,7 @@ def machine(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     use(emulator, monkeypatch, library)
     machine = Machine(emulator, tmp_path)
     yield machine
-    Ledger(str(machine.bundle)).free_all(20)
+    Ledger(str(machine.bundle)).release_all(20)
     machine.assert_clean()
 
 
@@ -197,7 +197,7 @@ def test_a_taken_id_stays_with_who_has_it(machine: Machine) -> None:
     with pytest.raises(HcsError) as caught:
         Container.create("c1", str(bundle), Spec(machine.spec()), rootfs, machine.warnings.append)
     assert errors.is_already_exists(caught.value)
-    assert Ledger(str(bundle)).live() == []
+    assert Ledger(str(bundle)).entries() == []
     assert [system["Id"] for system in ComputeSystem.enumerate()] == ["c1"]
     other.teardown()
 
@@ -281,7 +281,7 @@ def test_a_layer_that_cannot_be_freed_stays_in_the_ledger(machine: Machine) -> N
     container.teardown()
     assert f"freeing layer {machine.scratch} failed" in machine.warnings[0]
     assert machine.held() == [f"layer {machine.scratch}"]
-    assert Ledger(str(machine.bundle)).free_all(5) == []
+    assert Ledger(str(machine.bundle)).release_all(5) == []
     machine.assert_clean()
 
 
@@ -374,5 +374,5 @@ def test_killed_in_the_middle_of_a_call(machine: Machine, call: str) -> None:
         child.communicate()
     if call:
         eventually(lambda: call in machine.calls()[before:], f"the end of {call}")
-    assert Ledger(str(machine.bundle)).free_all(4) == []
+    assert Ledger(str(machine.bundle)).release_all(4) == []
     machine.assert_clean()

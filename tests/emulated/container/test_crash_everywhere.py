@@ -99,4 +99,4 @@ def expect_nothing_left(shims: Shims, emulator: Emulator, shim: Shim) -> None:
     assert emulator.mounts() == [], where
     assert shims.mounts() == [], where
     assert not list((shims.directory / "s").glob("*")), where
-    assert Ledger(str(Path(shim.bundle))).live() == [], where
+    assert Ledger(str(Path(shim.bundle))).entries() == [], where

@@ -148,7 +148,7 @@ def test_exec_refuses(shims: Shims) -> None:
 
 def nothing_left(shims: Shims, emulator: Emulator, bundle: Path) -> None:
     assert emulator.control("status")["systems"] == []
-    assert Ledger(str(bundle)).live() == []
+    assert Ledger(str(bundle)).entries() == []
     assert not (bundle / "rootfs").is_mount()
     if [told for told in shims.events.told() if told.startswith("create")]:
         eventually(lambda: "exit c1" in shims.events.told(), "the exit of what was created")

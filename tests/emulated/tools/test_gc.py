@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shim.container.ledger import look
+from shim.container.ledger import read_entries
 from shim.hcs_bindings import network
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import container
@@ -55,7 +55,7 @@ def test_a_dead_shim_s_things_are_found_and_freed_and_a_living_one_s_are_not(
     entries = next(left for left in report["found"] if left["kind"] == "ledger")["entries"]
     assert [entry["kind"] for entry in entries] == ["system", "mount"]
     # Nothing has been changed by looking. (A system on the host ends with its shim's handle; its mount does not.)
-    assert len(tools.mounts()) == 2 and look(str(dead.path))[0]
+    assert len(tools.mounts()) == 2 and read_entries(str(dead.path))[0]
     assert "runhcs gc --yes" in tools.runhcs("gc")
 
     report = tools.json("gc", "--yes")
@@ -121,7 +121,7 @@ def test_things_are_freed_where_they_were_made(
     """Run for another instance of HCS, gc frees a ledger's things in their own."""
     shim = run(tools)
     shim.kill_daemon()
-    assert look(str(shim.path))[1] == str(emulator.directory)
+    assert read_entries(str(shim.path))[1] == str(emulator.directory)
     other = start_emulator()
     tools.env = {**tools.env, "HCS_EMULATOR_DIR": str(other.directory)}
     report = tools.json("gc", "--yes")
@@ -191,7 +191,7 @@ def test_what_cannot_be_freed_is_told_and_stays_listed(tools: ToolShims) -> None
         file.write('{"n":"9","enter":"comet","id":"x"}\n')  # of a later version, which knows of more
     done = tools.run_tool("gc", "--yes")
     assert done.returncode == 1 and "free a comet" in done.stderr and "failed" in done.stdout
-    assert [entry.kind for entry in look(str(shim.path))[0]] == ["comet"] and tools.mounts() == []
+    assert [entry.kind for entry in read_entries(str(shim.path))[0]] == ["comet"] and tools.mounts() == []
     with ledger.open("a") as file:
         file.write('{"n":"9","strike":"comet"}\n')
     assert tools.json("gc", "--yes")["found"] == []

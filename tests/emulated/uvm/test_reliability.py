@@ -83,7 +83,7 @@ def expect_nothing_left(life: Life, where: str) -> None:
     eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 15)
     assert not emulator.mounts(), where
     for shim in life.tasks:
-        assert Ledger(shim.bundle).live() == [], where
+        assert Ledger(shim.bundle).entries() == [], where
 
 
 @pytest.fixture

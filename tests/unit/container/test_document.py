@@ -107,8 +107,8 @@ class TestGoldenDocuments:
     @pytest.mark.parametrize("given", [{"CmsPlugins": ["ActiveDirectory"]}, ["x"], 7, True])
     def test_credentials_that_are_no_text(self, given: object) -> None:
         with pytest.raises(InvalidSpec, match=r"windows\.credentialSpec is not text"):
-            credentials.wanted(Spec({"windows": {"credentialSpec": given}}))
-        assert credentials.wanted(Spec({"windows": {"credentialSpec": None}})) == ""
+            credentials.from_spec(Spec({"windows": {"credentialSpec": given}}))
+        assert credentials.from_spec(Spec({"windows": {"credentialSpec": None}})) == ""
 
     def test_devices(self) -> None:
         devices = [{"id": "g", "idType": "class"}, {"id": "h", "idType": "vpci-class-guid"}]

@@ -31,13 +31,13 @@ def freed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Free]]:
     for kind in kinds:
         setattr(module, kind, lambda fields, deadline, kind=kind: freers.get(kind, lambda *_: None)(fields, deadline))
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(ledger_module, "FREERS", {kind: (module.__name__, kind) for kind in kinds})
+    monkeypatch.setattr(ledger_module, "RELEASERS", {kind: (module.__name__, kind) for kind in kinds})
     yield freers
 
 
 def held(bundle: Path) -> list[tuple[str, dict[str, str]]]:
     """What a fresh process would find."""
-    return [(entry.kind, entry.fields) for entry in Ledger(str(bundle)).live()]
+    return [(entry.kind, entry.fields) for entry in Ledger(str(bundle)).entries()]
 
 
 def test_what_is_entered_is_found_by_another(tmp_path: Path) -> None:
@@ -45,8 +45,8 @@ def test_what_is_entered_is_found_by_another(tmp_path: Path) -> None:
     layer = ledger.enter("layer", path='C:\\a "b" ä\n')
     ledger.enter("system", id="c1")
     assert held(tmp_path) == [("system", {"id": "c1"}), ("layer", {"path": 'C:\\a "b" ä\n'})]
-    ledger.strike(layer)
-    ledger.strike(layer)
+    ledger.mark_released(layer)
+    ledger.mark_released(layer)
     assert held(tmp_path) == [("system", {"id": "c1"})]
     # Numbers go on where they stopped, also for the next process.
     again = Ledger(str(tmp_path))
@@ -55,7 +55,7 @@ def test_what_is_entered_is_found_by_another(tmp_path: Path) -> None:
 
 
 def test_a_bundle_without_ledger_holds_nothing(tmp_path: Path) -> None:
-    assert Ledger(str(tmp_path / "none")).live() == []
+    assert Ledger(str(tmp_path / "none")).entries() == []
     assert not (tmp_path / "none").exists()
 
 
@@ -68,7 +68,7 @@ def test_torn_at_every_byte(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     one = ledger.enter("layer", path="/s")
     ledger.enter("system", id="c1")
-    ledger.strike(one)
+    ledger.mark_released(one)
     whole = (tmp_path / FILE).read_bytes()
     lines = whole.splitlines(keepends=True)
     for cut in range(len(whole) + 1):
@@ -102,7 +102,7 @@ def test_freed_backwards_and_the_root_file_system_last(tmp_path: Path, freed: di
     for number, kind in enumerate(("namespace", "layer", "namespace", "mount", "system", "system")):
         kept = ledger.enter(kind, id=f"{kind}{number}")
     assert kept is not None
-    assert ledger.free_all(5, keep=[kept]) == []
+    assert ledger.release_all(5, keep=[kept]) == []
     assert order == ["system4", "namespace2", "namespace0", "mount3", "layer1"]
     assert held(tmp_path) == [("system", {"id": "system5"})]
 
@@ -118,13 +118,13 @@ def test_goes_on_after_a_failure_and_says_which_step(tmp_path: Path, freed: dict
     ledger = Ledger(str(tmp_path))
     ledger.enter("layer", path="/s")
     ledger.enter("namespace", id="n1")
-    failures = ledger.free_all(5)
+    failures = ledger.release_all(5)
     assert [str(failure) for failure in failures] == ["freeing namespace n1 failed: it is stuck"]
     assert order == ["layer"]
     assert held(tmp_path) == [("namespace", {"id": "n1"})]
     # The next attempt may succeed.
     freed["namespace"] = lambda fields, deadline: None
-    assert Ledger(str(tmp_path)).free_all(5) == [] and held(tmp_path) == []
+    assert Ledger(str(tmp_path)).release_all(5) == [] and held(tmp_path) == []
 
 
 def test_a_step_that_never_ends_is_left_behind(tmp_path: Path, freed: dict[str, Free]) -> None:
@@ -136,7 +136,7 @@ def test_a_step_that_never_ends_is_left_behind(tmp_path: Path, freed: dict[str, 
     ledger.enter("layer", path="/s")
     ledger.enter("slow", id="x")
     try:
-        failures = ledger.free_all(0.05)
+        failures = ledger.release_all(0.05)
         assert "did not end in time" in str(failures[0]) and len(failures) == 1
         assert order == ["layer"]
     finally:
@@ -146,7 +146,7 @@ def test_a_step_that_never_ends_is_left_behind(tmp_path: Path, freed: dict[str, 
 def test_a_kind_of_a_later_version_is_reported(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     ledger.enter("wormhole", id="w")
-    assert "does not know how to free a wormhole" in str(ledger.free_all(1)[0])
+    assert "does not know how to free a wormhole" in str(ledger.release_all(1)[0])
 
 
 def test_a_bundle_that_went_meanwhile(tmp_path: Path, freed: dict[str, Free]) -> None:
@@ -156,7 +156,7 @@ def test_a_bundle_that_went_meanwhile(tmp_path: Path, freed: dict[str, Free]) ->
     ledger.enter("system", id="c1")
     os.remove(bundle / FILE)
     bundle.rmdir()
-    assert ledger.free_all(5) == [] and ledger.live() == []
+    assert ledger.release_all(5) == [] and ledger.entries() == []
 
 
 def test_many_threads(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_many_threads(tmp_path: Path) -> None:
         for number in range(50):
             entry = ledger.enter("system", id=f"{name}{number}")
             if number % 2:
-                ledger.strike(entry)
+                ledger.mark_released(entry)
 
     threads = [threading.Thread(target=work, args=(str(n),)) for n in range(4)]
     for thread in threads:
@@ -185,7 +185,7 @@ held = []
 while True:
     held.append(ledger.enter("layer", path="/s" * 200))
     if len(held) > 20:
-        ledger.strike(held.pop(0))
+        ledger.mark_released(held.pop(0))
 """
 
 

@@ -164,18 +164,18 @@ class TestRights:
     def test_whose(self, user: str, expected: Identity) -> None:
         asked = spec(process={"user": {"username": user}})
         name_of_it = "0123456789abcdef0123456789abcdef"
-        assert identity.wanted(asked, name_of_it, lambda name: name == "Operators") == expected
+        assert identity.from_spec(asked, name_of_it, lambda name: name == "Operators") == expected
 
     def test_the_shim_s_own(self) -> None:
         asked = spec({HOST_PROCESS_INHERIT_USER: "true"}, process={"user": {"username": "me"}})
-        assert identity.wanted(asked, "c1", lambda name: False) == Identity(INHERIT)
+        assert identity.from_spec(asked, "c1", lambda name: False) == Identity(INHERIT)
         asked = spec({HOST_PROCESS_INHERIT_USER: "True"}, process={"user": {"username": "me"}})
-        assert identity.wanted(asked, "c1", lambda name: False) == Identity(ACCOUNT, "me", ".")
+        assert identity.from_spec(asked, "c1", lambda name: False) == Identity(ACCOUNT, "me", ".")
 
     @pytest.mark.parametrize("user", ["", "NT AUTHORITY\\Someone"])
     def test_nobody_s(self, user: str) -> None:
         with pytest.raises(InvalidSpec, match=r"process\.user\.username"):
-            identity.wanted(spec(process={"user": {"username": user}}), "c1", lambda name: False)
+            identity.from_spec(spec(process={"user": {"username": user}}), "c1", lambda name: False)
 
     def test_of_an_exec(self) -> None:
         own = Section({"user": {"username": "System"}}, "process")
@@ -201,7 +201,7 @@ class TestLimits:
         ],
     )
     def test_of_a_spec(self, resources: dict[str, Any], expected: Limits) -> None:
-        assert limits.wanted(spec(section={"resources": resources}), 8, lambda sentence: None) == expected
+        assert limits.from_spec(spec(section={"resources": resources}), 8, lambda sentence: None) == expected
 
     def test_an_update_takes_the_other_kind_s_place(self) -> None:
         bounds = Limits(weight=3, memory=5)
@@ -236,7 +236,7 @@ def test_mounts_of_a_linux_spec(tmp_path: Path) -> None:
         {"type": "proc", "source": "proc", "destination": "/proc"},
         {"type": "bind", "source": str(tmp_path), "destination": "/data", "options": ["rbind", "ro"]},
     ]
-    (only,) = mounts.wanted(spec(linux=True, mounts=given))
+    (only,) = mounts.from_spec(spec(linux=True, mounts=given))
     assert (only.source, only.destination, only.read_only) == (str(tmp_path), "/data", True)
 
 

@@ -50,7 +50,7 @@ def container(annotations: dict[str, str], **windows: Any) -> dict[str, Any]:
 def refusal(annotations: dict[str, str], **windows: Any) -> InvalidSpec:
     with pytest.raises(InvalidSpec) as caught:
         spec = settled(annotations, **windows)
-        credentials.wanted(spec)
+        credentials.from_spec(spec)
         document.draft("c1", spec, mounts.mapped(spec), 8, lambda sentence: None)
     return caught.value
 
@@ -160,9 +160,9 @@ def host_process_user() -> None:
     assert adapted == {"CommandLine": "CMD.exe /c x", "User": "NT AUTHORITY\\SYSTEM"}
     adapted = host_process_in_vm.adapt(settled({names.HOST_PROCESS: "true"}), dict(parameters))
     assert adapted == parameters
-    assert identity.wanted(settled(both), "c1", lambda name: False).kind == INHERIT
+    assert identity.from_spec(settled(both), "c1", lambda name: False).kind == INHERIT
     with pytest.raises(InvalidSpec, match="needs a user"):
-        identity.wanted(settled({}), "c1", lambda name: False)
+        identity.from_spec(settled({}), "c1", lambda name: False)
 
 
 def host_process_root() -> None:

@@ -244,9 +244,9 @@ def no_direct_map() -> None:
 
 
 def kernel_drivers() -> None:
-    assert drivers.wanted(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/bin"}})) == ["/usr", "/bin"]
+    assert drivers.from_spec(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/bin"}})) == ["/usr", "/bin"]
     with pytest.raises(InvalidSpec, match="does not exist"):
-        drivers.wanted(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/nowhere/at/all"}}))
+        drivers.from_spec(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/nowhere/at/all"}}))
 
 
 CASES = {

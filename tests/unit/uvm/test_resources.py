@@ -264,14 +264,14 @@ class TestDevices:
     def test_which_are_wanted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         spec = self.spec(("gpu", self.GPU), ("vpci", "PCIP\\X\\3"), ("vpci-instance-id", "PCIP\\Y"))
         with pytest.raises(InvalidSpec, match="device-util"):
-            devices.wanted(spec)
+            devices.from_spec(spec)
         self.tool(tmp_path, monkeypatch)
-        assert devices.wanted(spec) == [(self.GPU, 0), ("PCIP\\X", 3), ("PCIP\\Y", 0)]
+        assert devices.from_spec(spec) == [(self.GPU, 0), ("PCIP\\X", 3), ("PCIP\\Y", 0)]
 
     @pytest.mark.parametrize("device", [("class", "x"), ("vpci-location-path", "x"), ("", "x"), ("gpu", "")])
     def test_refusals(self, device: tuple[str, str]) -> None:
         with pytest.raises(InvalidSpec, match="device"):
-            devices.wanted(self.spec(device))
+            devices.from_spec(self.spec(device))
 
     def test_given_once_and_taken_by_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(devices, "windows_build", lambda: 26100)

@@ -15,7 +15,7 @@ from shim.hcs_bindings.errors import HcsError
 from shim.platform.linux.hvsocket import Stream
 from shim.uvm.gcs import protocol
 from shim.uvm.windows import guest as bridge_guest
-from shim.uvm.windows.guest import BridgeGuest
+from shim.uvm.windows.guest import WindowsGuest
 
 NULL = "00000000-0000-0000-0000-000000000000"
 CAPABILITIES = {
@@ -40,7 +40,7 @@ class Script:
         self.arrived = threading.Event()
         self._server = threading.Thread(target=self._serve, daemon=True)
         self._server.start()
-        self.guest = BridgeGuest(Stream(ours), self.gone.append)
+        self.guest = WindowsGuest(Stream(ours), self.gone.append)
 
     def _serve(self) -> None:
         decoder = protocol.Decoder(limit=1 << 24)
