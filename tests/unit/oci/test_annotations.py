@@ -148,7 +148,7 @@ def host_process() -> None:
     assert settled({names.HOST_PROCESS: "true"}).is_host_process
     assert not settled({names.HOST_PROCESS: "True"}).is_host_process
     made: dict[str, Any] = {"Storage": {}}
-    host_process_in_vm.mark(settled({names.HOST_PROCESS: "true"}), made)
+    host_process_in_vm.set_isolation(settled({names.HOST_PROCESS: "true"}), made)
     assert made["IsolationType"] == "HostProcess"
     assert settled({names.HOST_PROCESS: "false"}).annotations.warnings == []
 
@@ -156,9 +156,9 @@ def host_process() -> None:
 def host_process_user() -> None:
     both = {names.HOST_PROCESS: "true", names.HOST_PROCESS_INHERIT_USER: "true"}
     parameters = {"CommandLine": "CMD.exe /c x", "User": "me"}
-    adapted = host_process_in_vm.adapt(settled(both), dict(parameters))
+    adapted = host_process_in_vm.wrap_command(settled(both), dict(parameters))
     assert adapted == {"CommandLine": "CMD.exe /c x", "User": "NT AUTHORITY\\SYSTEM"}
-    adapted = host_process_in_vm.adapt(settled({names.HOST_PROCESS: "true"}), dict(parameters))
+    adapted = host_process_in_vm.wrap_command(settled({names.HOST_PROCESS: "true"}), dict(parameters))
     assert adapted == parameters
     assert identity.from_spec(settled(both), "c1", lambda name: False).kind == INHERIT
     with pytest.raises(InvalidSpec, match="needs a user"):
@@ -168,7 +168,7 @@ def host_process_user() -> None:
 def host_process_root() -> None:
     spec = settled({names.HOST_PROCESS: "true", names.HOST_PROCESS_ROOT: "D:\\x"})
     made: dict[str, Any] = {"Storage": {}}
-    host_process_in_vm.mark(spec, made)
+    host_process_in_vm.set_isolation(spec, made)
     assert made["Storage"] == {"PrivilegedContainerRootPath": "D:\\x"}
     assert paths.root(spec, "c1", True) == "D:\\x\\"
     assert paths.root(spec, "c1", False) == "D:\\x\\c1\\"
