@@ -22,7 +22,7 @@ setup: $(STAMP) ## make .venv from the lock file and install the project into it
 native: $(STAMP) ## generate the cffi module and build the emulator's native library
 	$(BIN)/python cffi_build.py
 
-proto: $(STAMP) ## regenerate shim/api and runhcs/containerd_api from proto/
+proto: $(STAMP) ## regenerate shim/api and runhcs/containerd/api from proto/
 	$(BIN)/python scripts/generate_api.py
 
 docs: $(STAMP) ## regenerate the generated pages below docs/

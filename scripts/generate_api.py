@@ -1,7 +1,8 @@
-"""Generates shim/api and runhcs/containerd_api from proto/: plain Python codecs, as lean as a shim's start has to be.
+"""Generates the codecs in shim/api from proto/: plain Python without the protobuf runtime, for a fast start.
 
-protoc (grpcio-tools, pinned by the lock file) reads the sources into a descriptor set; every message of it becomes a
-class of straight-line code over shim/api/wire.py. `make proto` runs this; a test runs it too and compares.
+protoc (grpcio-tools, pinned by the lock file) reads the sources into a descriptor set. Every message of it becomes a
+class of straight-line code over shim/api/wire.py. The messages and stubs of containerd's gRPC API, which only clients
+use, come from generate_grpc.py. `make proto` runs both; a test runs them too and compares.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
+import generate_grpc
 from api_fields import Field, Writer
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet
 
@@ -42,14 +44,9 @@ MODULES = {
     "cgroups_v2": ["cgroups/v2/metrics.proto"],
     "ttrpc": ["google/rpc/status.proto", "ttrpc/ttrpc.proto"],
 }
-# What only clients of containerd's gRPC API speak is no part of the shim.
-CLIENT_MODULES = {
-    name: [f"containerd/services/{name}.proto"] for name in ("containers", "events", "sandboxes", "tasks", "version")
-}
-CLIENT_MODULES["cri"] = ["cri/runtime.proto"]
-PACKAGES = {"shim.api": MODULES, "runhcs.containerd_api": CLIENT_MODULES}
-# What a container needs that is created, runs and ends, of modules that have more: a shim with nothing else to do has
-# no other classes in its memory. Those are in `<module>_more`, and come from there when the module is asked for them.
+PACKAGE = "shim.api"
+# The messages that create, run and delete one container. The other messages of these modules are in `<module>_more`,
+# which a module-level __getattr__ imports on first use: a shim that does nothing else never loads them.
 USUAL = {
     "shim.api.task": (
         "StateRequest", "StateResponse", "CreateTaskRequest", "CreateTaskResponse", "StartRequest", "StartResponse",
@@ -73,7 +70,7 @@ def descriptor_set() -> FileDescriptorSet:
         include = resources.files("grpc_tools") / "_proto"
         options = [f"-I{ROOT / 'proto'}", f"-I{include}", "--include_imports", f"--descriptor_set_out={out}"]
         if protoc.main(["protoc", *options, *sources, "google/protobuf/duration.proto"]) != 0:
-            sys.exit("protoc refused the sources in proto/: see its message above")
+            sys.exit("protoc rejected the sources in proto/: see its message above")
         return FileDescriptorSet.FromString(out.read_bytes())
 
 
@@ -236,10 +233,11 @@ def generate(out: Path) -> None:
     for newer, older in SAME.items():
         check_same(files[newer], files[older])
         aliases.setdefault(older, []).append(files[newer].package)
-    modules = {f"{package}.{name}": names for package, named in PACKAGES.items() for name, names in named.items()}
+    modules = {f"{PACKAGE}.{name}": names for name, names in MODULES.items()}
     missing = set(files) - {name for names in modules.values() for name in names} - set(SAME)
+    missing -= set(generate_grpc.SERVICES)
     if missing:
-        sys.exit(f"no module is named for {', '.join(sorted(missing))}: add it to MODULES or CLIENT_MODULES")
+        sys.exit(f"no module for {', '.join(sorted(missing))}: add it to MODULES, or to SERVICES in generate_grpc.py")
     homes: dict[str, tuple[str, str]] = {}
     for module, names in modules.items():
         for _, full, name in messages_of([files[name] for name in names]):
@@ -255,5 +253,7 @@ def generate(out: Path) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=ROOT, help="where the packages are")
-    generate(parser.parse_args().out)
+    parser.add_argument("--out", type=Path, default=ROOT, help="directory that has shim/ and runhcs/ in it")
+    target = parser.parse_args().out
+    generate(target)
+    generate_grpc.generate(target)

@@ -1,4 +1,4 @@
-"""containerd's sandbox API (2.x): records of sandboxes, and their lives in the hands of a sandboxer.
+"""containerd's sandbox API (2.x): records of sandboxes in the store, and their lifecycle in a sandbox controller.
 
     sandboxes = Sandboxes(client)
     sandboxes.create("pod1")
@@ -6,21 +6,31 @@
     client.create_container("c1", spec, sandbox="pod1")
     client.create_task("c1")
 
-With the sandboxer "shim" containerd starts the shim and passes everything on to it.
+With the sandboxer "shim" containerd starts the shim and forwards every call to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from runhcs.containerd.client import LONG_TIMEOUT, RUNTIME, SPEC_TYPE, Client, Exit, Json, Pending, pack_json
-from runhcs.containerd_api import sandboxes
-from shim.api.sandbox_store import Sandbox
-from shim.api.types import Metric
-from shim.api.wellknown import Any as PackedAny
+from runhcs.containerd.api.services import sandboxes_pb2 as api
+from runhcs.containerd.api.services.sandboxes_pb2_grpc import ControllerStub, StoreStub
+from runhcs.containerd.api.types.metrics_pb2 import Metric
+from runhcs.containerd.api.types.sandbox_pb2 import Sandbox
+from runhcs.containerd.client import (
+    LONG_TIMEOUT,
+    RUNTIME,
+    SPEC_TYPE,
+    Client,
+    Exit,
+    Json,
+    Packed,
+    Pending,
+    as_any,
+    pack_json,
+)  # fmt: skip
 
-STORE = "containerd.services.sandbox.v1.Store"
-CONTROLLER = "containerd.services.sandbox.v1.Controller"
 SANDBOXER = "shim"
 
 
@@ -28,6 +38,8 @@ class Sandboxes:
     def __init__(self, client: Client, sandboxer: str = SANDBOXER) -> None:
         self._client = client
         self._sandboxer = sandboxer
+        self._store: Any = StoreStub(client.channel)
+        self._controller: Any = ControllerStub(client.channel)
 
     def create(
         self,
@@ -35,69 +47,69 @@ class Sandboxes:
         spec: Json | None = None,
         *,
         runtime: str = RUNTIME,
-        runtime_options: PackedAny | None = None,
-        options: PackedAny | None = None,
+        runtime_options: Packed | None = None,
+        options: Packed | None = None,
         annotations: Mapping[str, str] | None = None,
         netns: str = "",
     ) -> None:
-        """The record, and what the sandboxer prepares for it; the record goes again if that fails. CRI passes no
-        spec, and its pod's configuration as `options`."""
+        """Store the record, then create the sandbox. The record is deleted again if the controller fails. CRI passes no
+        spec; it passes the pod's configuration as `options`."""
         record = Sandbox(
             sandbox_id=id,
-            runtime=Sandbox.Runtime(name=runtime, options=runtime_options),
+            runtime=Sandbox.Runtime(name=runtime, options=as_any(runtime_options)),
             spec=pack_json(SPEC_TYPE, spec) if spec is not None else None,
             sandboxer=self._sandboxer,
         )
-        request = sandboxes.StoreCreateRequest(sandbox=record)
-        self._client.call(STORE, "Create", request, sandboxes.StoreCreateResponse)
-        prepare = sandboxes.ControllerCreateRequest(
+        self._client.call(self._store.Create, api.StoreCreateRequest(sandbox=record))
+        request = api.ControllerCreateRequest(
             sandbox_id=id,
-            options=options,
+            options=as_any(options),
             netns_path=netns,
-            annotations=dict(annotations or {}),
+            annotations=annotations,
             sandbox=record,
             sandboxer=self._sandboxer,
         )
         try:
-            self._client.call(CONTROLLER, "Create", prepare, sandboxes.ControllerCreateResponse)
+            self._client.call(self._controller.Create, request)
         except BaseException:
-            self.forget(id)
+            self.delete_record(id)
             raise
 
-    def start(self, id: str) -> sandboxes.ControllerStartResponse:
-        request = sandboxes.ControllerStartRequest(sandbox_id=id, sandboxer=self._sandboxer)
-        return self._client.call(CONTROLLER, "Start", request, sandboxes.ControllerStartResponse)
+    def start(self, id: str) -> api.ControllerStartResponse:
+        request = api.ControllerStartRequest(sandbox_id=id, sandboxer=self._sandboxer)
+        answer: api.ControllerStartResponse = self._client.call(self._controller.Start, request)
+        return answer
 
-    def status(self, id: str, *, verbose: bool = False) -> sandboxes.ControllerStatusResponse:
-        request = sandboxes.ControllerStatusRequest(sandbox_id=id, verbose=verbose, sandboxer=self._sandboxer)
-        return self._client.call(CONTROLLER, "Status", request, sandboxes.ControllerStatusResponse)
+    def status(self, id: str, *, verbose: bool = False) -> api.ControllerStatusResponse:
+        request = api.ControllerStatusRequest(sandbox_id=id, verbose=verbose, sandboxer=self._sandboxer)
+        answer: api.ControllerStatusResponse = self._client.call(self._controller.Status, request)
+        return answer
 
-    def begin_wait(self, id: str, timeout: float = LONG_TIMEOUT) -> Pending[sandboxes.ControllerWaitResponse]:
-        request = sandboxes.ControllerWaitRequest(sandbox_id=id, sandboxer=self._sandboxer)
-        return self._client.begin(CONTROLLER, "Wait", request, sandboxes.ControllerWaitResponse, timeout)
+    def begin_wait(self, id: str, timeout: float = LONG_TIMEOUT) -> Pending[api.ControllerWaitResponse]:
+        request = api.ControllerWaitRequest(sandbox_id=id, sandboxer=self._sandboxer)
+        return self._client.begin(self._controller.Wait, request, timeout)
 
     def wait(self, id: str, timeout: float | None = None) -> Exit:
         answer = self.begin_wait(id, self._client.timeout if timeout is None else timeout).result()
         return Exit(answer.exit_status, answer.exited_at)
 
     def metrics(self, id: str) -> Metric:
-        request = sandboxes.ControllerMetricsRequest(sandbox_id=id, sandboxer=self._sandboxer)
-        answer = self._client.call(CONTROLLER, "Metrics", request, sandboxes.ControllerMetricsResponse)
-        return answer.metrics or Metric()
+        request = api.ControllerMetricsRequest(sandbox_id=id, sandboxer=self._sandboxer)
+        answer: api.ControllerMetricsResponse = self._client.call(self._controller.Metrics, request)
+        return answer.metrics
 
     def stop(self, id: str, seconds: int = 0) -> None:
-        request = sandboxes.ControllerStopRequest(sandbox_id=id, timeout_secs=seconds, sandboxer=self._sandboxer)
-        self._client.call(CONTROLLER, "Stop", request, sandboxes.ControllerStopResponse)
+        request = api.ControllerStopRequest(sandbox_id=id, timeout_secs=seconds, sandboxer=self._sandboxer)
+        self._client.call(self._controller.Stop, request)
 
     def shutdown(self, id: str) -> None:
-        """End it; its record stays."""
-        request = sandboxes.ControllerShutdownRequest(sandbox_id=id, sandboxer=self._sandboxer)
-        self._client.call(CONTROLLER, "Shutdown", request, sandboxes.ControllerShutdownResponse)
+        """Stop the sandbox and its shim; the record stays."""
+        request = api.ControllerShutdownRequest(sandbox_id=id, sandboxer=self._sandboxer)
+        self._client.call(self._controller.Shutdown, request)
 
-    def forget(self, id: str) -> None:
-        """Delete the record."""
-        request = sandboxes.StoreDeleteRequest(sandbox_id=id)
-        self._client.call(STORE, "Delete", request, sandboxes.StoreDeleteResponse)
+    def delete_record(self, id: str) -> None:
+        self._client.call(self._store.Delete, api.StoreDeleteRequest(sandbox_id=id))
 
-    def records(self) -> list[Sandbox]:
-        return self._client.call(STORE, "List", sandboxes.StoreListRequest(), sandboxes.StoreListResponse).list
+    def records(self) -> Sequence[Sandbox]:
+        answer: api.StoreListResponse = self._client.call(self._store.List, api.StoreListRequest())
+        return answer.list

@@ -14,8 +14,8 @@ from typing import Any
 
 import grpc
 
+from runhcs.containerd.api.services.tasks_pb2 import WaitResponse
 from runhcs.containerd.client import Client, ContainerdError, Exit, Pending, Streams
-from runhcs.containerd_api.tasks import WaitResponse
 from shim.api.types import Status
 from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc import client as ttrpc

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from runhcs.containerd.api.cri import pod_pb2, runtime_pb2
+from runhcs.containerd.api.cri.runtime_pb2_grpc import RuntimeServiceStub
 from runhcs.containerd.client import Client, ContainerdError
-from runhcs.containerd_api import cri
-from shim.api import cri_pod
-from shim.api.wire import Message
 from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
 from tests.support.eventually import eventually
@@ -23,9 +23,8 @@ from tests.support.oci_image import pack_image
 
 IMAGE = "example.test/pause:1"
 HANDLER = "runhcs"
-SERVICE = "runtime.v1.RuntimeService"
-RUNNING, EXITED = cri.ContainerState.CONTAINER_RUNNING, cri.ContainerState.CONTAINER_EXITED
-READY, NOT_READY = cri.PodSandboxState.SANDBOX_READY, cri.PodSandboxState.SANDBOX_NOTREADY
+RUNNING, EXITED = runtime_pb2.CONTAINER_RUNNING, runtime_pb2.CONTAINER_EXITED
+READY, NOT_READY = runtime_pb2.SANDBOX_READY, runtime_pb2.SANDBOX_NOTREADY
 
 CONFIG_1 = """
 [plugins."io.containerd.grpc.v1.cri"]
@@ -65,72 +64,67 @@ class Kubelet:
         self.node = node
         self.logs = node.directory / "pod-logs"
         self.logs.mkdir(exist_ok=True)
-        self.pod = cri_pod.PodSandboxConfig(
-            metadata=cri_pod.PodSandboxMetadata(name="web", uid="1", namespace="default"),
+        self.pod = pod_pb2.PodSandboxConfig(
+            metadata=pod_pb2.PodSandboxMetadata(name="web", uid="1", namespace="default"),
             hostname="web",
             log_directory=str(self.logs),
-            linux=cri_pod.LinuxPodSandboxConfig(
-                security_context=cri_pod.LinuxSandboxSecurityContext(
-                    namespace_options=cri_pod.NamespaceOption(network=cri_pod.NamespaceMode.NODE)
+            linux=pod_pb2.LinuxPodSandboxConfig(
+                security_context=pod_pb2.LinuxSandboxSecurityContext(
+                    namespace_options=pod_pb2.NamespaceOption(network=pod_pb2.NODE)
                 )
             ),
         )
 
-    def call(self, method: str, **fields: object) -> Message:
-        request, answer = cri.SERVICES[SERVICE][method]
+    def call(self, method: str, **fields: object) -> Any:
+        request = getattr(runtime_pb2, f"{method}Request")(**fields)
         with Client(str(self.node.containerd.address), "k8s.io") as client:
+            stub = RuntimeServiceStub(client.channel)
 
-            def attempt() -> list[Message]:
+            def attempt() -> list[Any]:
                 try:
-                    return [client.call(SERVICE, method, request(**fields), answer)]
+                    return [client.call(getattr(stub, method), request)]
                 except ContainerdError as error:
                     if "not initialized yet" in error.details:  # CRI comes up a moment after containerd
                         return []
                     raise
 
-            found: list[Message] = eventually(attempt, f"{method} answered")
+            found: list[Any] = eventually(attempt, f"{method} answered")
             return found[0]
 
     def run_pod(self) -> str:
         answer = self.call("RunPodSandbox", config=self.pod, runtime_handler=HANDLER)
-        assert isinstance(answer, cri.RunPodSandboxResponse)
         return answer.pod_sandbox_id
 
     def pod_state(self, pod: str) -> int:
         answer = self.call("PodSandboxStatus", pod_sandbox_id=pod)
-        assert isinstance(answer, cri.PodSandboxStatusResponse) and answer.status is not None
         return answer.status.state
 
     def run(self, pod: str, name: str, *command: str) -> str:
-        config = cri.ContainerConfig(
-            metadata=cri.ContainerMetadata(name=name),
-            image=cri.ImageSpec(image=IMAGE),
+        config = runtime_pb2.ContainerConfig(
+            metadata=runtime_pb2.ContainerMetadata(name=name),
+            image=runtime_pb2.ImageSpec(image=IMAGE),
             command=list(command),
             log_path=f"{name}.log",
         )
         answer = self.call("CreateContainer", pod_sandbox_id=pod, config=config, sandbox_config=self.pod)
-        assert isinstance(answer, cri.CreateContainerResponse)
         self.call("StartContainer", container_id=answer.container_id)
         return answer.container_id
 
-    def status(self, container: str) -> cri.ContainerStatus:
+    def status(self, container: str) -> runtime_pb2.ContainerStatus:
         answer = self.call("ContainerStatus", container_id=container)
-        assert isinstance(answer, cri.ContainerStatusResponse) and answer.status is not None
         return answer.status
 
     def exec(self, container: str, *command: str) -> tuple[int, bytes]:
         answer = self.call("ExecSync", container_id=container, cmd=list(command), timeout=30)
-        assert isinstance(answer, cri.ExecSyncResponse)
         return answer.exit_code, answer.stdout
 
     def stats(self) -> dict[str, int]:
         """Bytes of memory by container."""
         answer = self.call("ListContainerStats")
-        assert isinstance(answer, cri.ListContainerStatsResponse)
         return {
             entry.attributes.id: entry.memory.working_set_bytes.value
             for entry in answer.stats
-            if entry.attributes and entry.memory and entry.memory.working_set_bytes
+            if entry.memory.HasField("working_set_bytes")
         }
 
     def log(self, name: str) -> str:

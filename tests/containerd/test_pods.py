@@ -99,7 +99,7 @@ def test_pod_with_ten_workloads(node: Node, client: Client, pod: CriPod) -> None
 def test_killing_sandbox_stops_workloads(node: Node, client: Client, pod: CriPod) -> None:
     """containerd's client removes a pod it knows nothing about by force: the sandbox's task goes with all workloads."""
     workloads = [pod.add(), pod.add()]
-    client.kill(pod.id, SIGKILL, everybody=True)
+    client.kill(pod.id, SIGKILL, all=True)
     for name in (pod.id, *workloads):
         pod.waits[name].result(60)
     for name in workloads:

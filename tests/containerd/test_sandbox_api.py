@@ -11,9 +11,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from runhcs.containerd.api.services.sandboxes_pb2 import ControllerStartResponse
 from runhcs.containerd.client import Client, ContainerdError
 from runhcs.containerd.sandboxes import Sandboxes
-from runhcs.containerd_api.sandboxes import ControllerStartResponse
 from shim.api import sandbox as api
 from shim.api.cgroups_v2 import Metrics
 from shim.api.cri_pod import PodSandboxConfig
@@ -68,7 +68,7 @@ class SandboxPod(CriPod):
         for name in list(self.workloads):
             self.remove_container(name)
         self.sandboxes.shutdown(self.id)
-        self.sandboxes.forget(self.id)
+        self.sandboxes.delete_record(self.id)
 
 
 def sandbox_bundles(node: Node) -> Path:
@@ -201,7 +201,7 @@ def test_shutdown_sandbox_with_running_workloads(node: Node, client: Client, pod
         except ContainerdError as error:
             assert error.code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNKNOWN), error
         pod.remove_container(name)
-    pod.sandboxes.forget(pod.id)
+    pod.sandboxes.delete_record(pod.id)
     expect_no_bundles(node)
 
 
@@ -358,6 +358,6 @@ class TestAccidents:
             except ContainerdError as error:
                 assert error.code != grpc.StatusCode.DEADLINE_EXCEEDED
             pod.remove_container(name)
-        pod.sandboxes.forget(pod.id)
+        pod.sandboxes.delete_record(pod.id)
         expect_no_bundles(node)
         node.expect_clean()

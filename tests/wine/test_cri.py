@@ -19,16 +19,14 @@ from typing import Any
 import grpc
 import pytest
 
-from runhcs.containerd_api import cri
-from shim.api import cri_pod
-from shim.api.wire import Message
+from runhcs.containerd.api.cri import pod_pb2, runtime_pb2
+from runhcs.containerd.api.cri.runtime_pb2_grpc import RuntimeServiceStub
 from tests.support.eventually import eventually
 from tests.support.oci_image import write_image
 from tests.wine.conftest import ROOT, Machine
 from tests.wine.node import Node
 
 IMAGE = "example.test/pause:1"
-SERVICE = "runtime.v1.RuntimeService"
 PATIENCE = 60
 # Wine's own build: containerd takes images of the host's only.
 PLATFORM = {"architecture": "amd64", "os": "windows", "os.version": "10.0.18362.0"}
@@ -133,16 +131,12 @@ class CriNode(Node):
         subprocess.run([*compiler, "-o", str(self.directory / "cni" / "standin.exe")], check=True)
 
     def call(self, method: str, **fields: object) -> Any:
-        request, answer = cri.SERVICES[SERVICE][method]
-        ask = self._channel.unary_unary(
-            f"/{SERVICE}/{method}",
-            request_serializer=lambda message: message.encode(),
-            response_deserializer=answer.decode,
-        )
+        request = getattr(runtime_pb2, f"{method}Request")(**fields)
+        stub_method = getattr(RuntimeServiceStub(self._channel), method)
 
-        def attempt() -> list[Message]:
+        def attempt() -> list[Any]:
             try:
-                return [ask(request(**fields), timeout=PATIENCE, wait_for_ready=True)]
+                return [stub_method(request, timeout=PATIENCE, wait_for_ready=True)]
             except grpc.RpcError as error:
                 assert "not initialized" in str(error), f"{method}: {error}\n{self.log()}"
                 return []  # CRI, or its network, comes up a moment after containerd
@@ -165,20 +159,20 @@ def test_pod_lifecycle_through_cri(machine: Machine, cri_nodes: dict[str, CriNod
         cri_nodes[version] = CriNode(machine, version)
     node = cri_nodes[version]
     node.begin()
-    metadata = cri_pod.PodSandboxMetadata(name=handler, uid=handler, namespace="default")
-    config = cri_pod.PodSandboxConfig(metadata=metadata, hostname="web", log_directory=rf"C:\{node.name}\logs")
+    metadata = pod_pb2.PodSandboxMetadata(name=handler, uid=handler, namespace="default")
+    config = pod_pb2.PodSandboxConfig(metadata=metadata, hostname="web", log_directory=rf"C:\{node.name}\logs")
     pod = node.call("RunPodSandbox", config=config, runtime_handler=handler).pod_sandbox_id
     status = node.call("PodSandboxStatus", pod_sandbox_id=pod).status
-    assert status.state == cri.PodSandboxState.SANDBOX_READY
-    container = cri.ContainerConfig(
-        metadata=cri.ContainerMetadata(name="web"),
-        image=cri.ImageSpec(image=IMAGE),
+    assert status.state == runtime_pb2.SANDBOX_READY
+    container = runtime_pb2.ContainerConfig(
+        metadata=runtime_pb2.ContainerMetadata(name="web"),
+        image=runtime_pb2.ImageSpec(image=IMAGE),
         command=["cmd", "/c", "echo into the log& ping -n 6000 127.0.0.1 >nul"],
         log_path=f"{handler}.log",
     )
     made = node.call("CreateContainer", pod_sandbox_id=pod, config=container, sandbox_config=config).container_id
     node.call("StartContainer", container_id=made)
-    assert node.call("ContainerStatus", container_id=made).status.state == cri.ContainerState.CONTAINER_RUNNING
+    assert node.call("ContainerStatus", container_id=made).status.state == runtime_pb2.CONTAINER_RUNNING
     done = node.call("ExecSync", container_id=made, cmd=["cmd", "/c", "echo synced& exit 3"], timeout=60)
     assert (done.stdout.strip(), done.exit_code) == (b"synced", 3)
     assert len(node.shims()) == 1
