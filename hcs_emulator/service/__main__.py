@@ -81,9 +81,9 @@ async def run(arguments: argparse.Namespace) -> int:
     await control.serve(os.path.join(directory, "control.sock"))
     loopback = None
     if arguments.wine_prefix:
-        from hcs_emulator.service.silo.wine import WineHost
-        from hcs_emulator.service.silo.wine_paths import WindowsPaths
-        from hcs_emulator.service.transport.loopback import Loopback
+        from hcs_emulator.service.wine.loopback import Loopback
+        from hcs_emulator.service.wine.paths import WindowsPaths
+        from hcs_emulator.service.wine.silo import WineHost
 
         prefix = os.path.realpath(arguments.wine_prefix)
         loopback = Loopback(directory, server, WindowsPaths(prefix))

@@ -15,7 +15,7 @@ from typing import Any
 from hcs_emulator.service.dispatch import Dispatcher, status
 from hcs_emulator.service.host import QUIRKS
 from hcs_emulator.service.latency import Profile
-from hcs_emulator.service.transport.listening import named
+from hcs_emulator.service.transport.unix_socket import listening_socket
 
 LONGEST_REQUEST = 1 << 20
 # A follower that does not read is dropped at this many unsent bytes, so that it cannot eat the service's memory.
@@ -31,7 +31,7 @@ class Control:
 
     async def serve(self, path: str) -> None:
         """Listen at `path`, replacing a leftover: the caller holds the instance's lock."""
-        with named(path) as sock:
+        with listening_socket(path) as sock:
             self._server = await asyncio.start_unix_server(self._talk, sock=sock, limit=LONGEST_REQUEST)
         self._path = path
 

@@ -9,6 +9,8 @@ import os
 import time
 from typing import Any
 
+from hcs_emulator.service.compute_system.process import Process
+from hcs_emulator.service.compute_system.system import ComputeSystem
 from hcs_emulator.service.errors import E_NOTIMPL, ERROR_PROC_NOT_FOUND, HCS_E_SERVICE_DISCONNECT, S_OK, HcsError
 from hcs_emulator.service.events import NAMES
 from hcs_emulator.service.exports import (  # noqa: F401 - importing them registers the exports
@@ -24,8 +26,6 @@ from hcs_emulator.service.handles import Handle
 from hcs_emulator.service.host import Host
 from hcs_emulator.service.journal import Journal, readable
 from hcs_emulator.service.latency import Profile
-from hcs_emulator.service.process import Process
-from hcs_emulator.service.system import ComputeSystem
 from hcs_emulator.service.transport.server import Client
 from hcs_emulator.service.transport.wire import CALLS_BY_NAME, Reply, Request
 
@@ -39,7 +39,7 @@ class Dispatcher:
         self.calls = 0
         host.events.observer = self._event_sent
         host.events.note = self._noted
-        host.guest_called = self._guest_called
+        host.on_guest_report = self._guest_report
 
     async def call(self, client: Client, request: Request) -> Reply:
         self.calls += 1
@@ -66,21 +66,21 @@ class Dispatcher:
             delay = self.profile.delay(request.call)
             if delay:
                 await asyncio.sleep(delay)
-            struck = self.faults.strike(request.call)
-            for fault in struck:
-                await self._strike(fault, client, request)
+            triggered = self.faults.trigger(request.call)
+            for fault in triggered:
+                await self._inject(fault, client, request)
             function = EXPORTS.get(request.call)
             if function is None:
                 raise HcsError(E_NOTIMPL, f"the emulator has no {request.call}", data=request.call)
             try:
                 return await function(Call(self.host, client, request))
             finally:
-                for fault in struck:
-                    self._end_client(fault, client)
+                for fault in triggered:
+                    self._kill_client(fault, client)
         except HcsError as failure:
             return Reply(failure.hresult, document=failure.document())
 
-    async def _strike(self, fault: Fault, client: Client, request: Request) -> None:
+    async def _inject(self, fault: Fault, client: Client, request: Request) -> None:
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.crash_vm:
@@ -91,7 +91,7 @@ class Dispatcher:
         if fault.error is not None:
             raise HcsError(fault.error, f"fault {fault.id}: {request.call} was made to fail", data=request.call)
 
-    def _end_client(self, fault: Fault, client: Client) -> None:
+    def _kill_client(self, fault: Fault, client: Client) -> None:
         """The call has been carried out. Killed now, the caller never sees the answer; later, it may have."""
         if fault.kill_client == "before":
             client.kill()
@@ -139,7 +139,7 @@ class Dispatcher:
         if self.journal.on:
             self.journal.event(0, target, what, details)
 
-    def _guest_called(self, pid: int, report: dict[str, Any]) -> None:
+    def _guest_report(self, pid: int, report: dict[str, Any]) -> None:
         """A VM's guest has answered a message of the bridge: it is journalled as a call, `guest:` and its procedure."""
         if self.journal.on:
             outcome = {"error_events": report["errors"], "answer": report["answer"]}

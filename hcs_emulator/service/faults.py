@@ -30,7 +30,7 @@ class Fault:
     disconnect: bool = False
     kill_client: str | None = None
     seen: int = 0
-    struck: int = 0
+    triggered: int = 0
 
     def describe(self) -> dict[str, Any]:
         return asdict(self) | {"error": None if self.error is None else f"0x{self.error:08X}"}
@@ -80,13 +80,13 @@ class Faults:
         self._faults = kept
         return removed
 
-    def strike(self, call: str) -> list[Fault]:
+    def trigger(self, call: str) -> list[Fault]:
         """Count this call; the faults that strike now."""
-        struck = []
+        triggered = []
         for fault in self._faults:
             if fault.call in (call, ANY_CALL):
                 fault.seen += 1
                 if fault.nth is None or fault.seen == fault.nth:
-                    fault.struck += 1
-                    struck.append(fault)
-        return struck
+                    fault.triggered += 1
+                    triggered.append(fault)
+        return triggered

@@ -12,7 +12,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from hcs_emulator.service.container import Container
+from hcs_emulator.service.compute_system.container import Container
+from hcs_emulator.service.compute_system.system import ComputeSystem
 from hcs_emulator.service.errors import (
     ERROR_INVALID_PARAMETER,
     ERROR_NOT_SUPPORTED,
@@ -26,13 +27,12 @@ from hcs_emulator.service.network.hcn import Network
 from hcs_emulator.service.schema.system import check_compute_system
 from hcs_emulator.service.service_properties import ServiceProperties
 from hcs_emulator.service.storage.disks import Disks
-from hcs_emulator.service.storage.grants import Grants
 from hcs_emulator.service.storage.layers import Layers
-from hcs_emulator.service.system import ComputeSystem
-from hcs_emulator.service.virtual_machine.system import Machine
+from hcs_emulator.service.storage.vm_access import VmAccess
+from hcs_emulator.service.virtual_machine.system import VirtualMachine
 
 if TYPE_CHECKING:
-    from hcs_emulator.service.silo.wine import WineHost
+    from hcs_emulator.service.wine.silo import WineHost
 
 DEFAULT_BUILD = 20348
 LONGEST_ID = 1024
@@ -68,10 +68,10 @@ class Host:
         self.wine: WineHost | None = None  # set where container processes are Windows programs
         self.layers = Layers(os.path.join(options.directory, "volumes"))
         self.disks = Disks()
-        self.grants = Grants()
+        self.vm_access = VmAccess()
         self.network = Network()
         self.service = ServiceProperties(options.build)
-        self.guest_called: Callable[[int, dict[str, Any]], None] = lambda pid, report: None
+        self.on_guest_report: Callable[[int, dict[str, Any]], None] = lambda pid, report: None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -121,15 +121,15 @@ class Host:
         kind = check_compute_system(document, self.build)
         if identifier in self.systems:
             raise HcsError(HCS_E_SYSTEM_ALREADY_EXISTS, f"[Create compute system] {identifier} exists", data=identifier)
-        system = self._make(kind, identifier, document)
+        system = self._new_system(kind, identifier, document)
         self.systems[identifier] = system
         return system
 
-    def _make(self, kind: str, identifier: str, document: dict[str, Any]) -> ComputeSystem:
+    def _new_system(self, kind: str, identifier: str, document: dict[str, Any]) -> ComputeSystem:
         if kind == "Container":
             return Container(self, identifier, document)
         if kind == "VirtualMachine":
-            return Machine(self, identifier, document)
+            return VirtualMachine(self, identifier, document)
         raise HcsError(
             ERROR_NOT_SUPPORTED,
             "[Create compute system] containers are hosted through the guest service, not through HostedSystem",

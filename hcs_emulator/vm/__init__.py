@@ -1,5 +1,9 @@
-"""The inside of a utility VM: one process per VM, with a guest service that dials the host and containers of its own.
+"""The inside of a utility VM: one worker process per VM, with a guest and the containers in it.
 
-The process ends with its VM: killed by HCS, or by itself when its guest shuts down. What it mounts is in a mount
-namespace of its own, and its silos end with it, so that nothing of a VM can stay behind.
+`__main__` is the worker, `channel` its connection to the service. `windows/` is the Windows guest. Code that does not
+depend on the guest's operating system is here: `hvsocket` (connections to the host), `bridge_frames` (frames of the
+GCS bridge) and `stdio_relay`. Another kind of guest is another package beside `windows/`.
+
+The worker exits with its VM: killed by the service, or by itself when its guest shuts down. Its mounts are in a mount
+namespace of its own, and its silos exit with it, so a VM leaks nothing.
 """

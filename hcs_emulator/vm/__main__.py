@@ -13,7 +13,7 @@ from typing import Any
 
 from hcs_emulator.service.storage import mounts
 from hcs_emulator.vm.channel import Channel
-from hcs_emulator.vm.guest import GuestService
+from hcs_emulator.vm.windows.guest import GuestService
 
 _CLONE_NEWNS = 0x00020000
 _MS_REC = 0x4000
@@ -38,30 +38,30 @@ def make_workspace(directory: str) -> str:
     return path
 
 
-class Machine:
+class VmWorker:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.guest: GuestService | None = None
         self.ended = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
 
-    async def start(self, question: dict[str, Any]) -> None:
-        settings = question["settings"]
+    async def start(self, request: dict[str, Any]) -> None:
+        settings = request["settings"]
         self.guest = GuestService(settings, make_workspace(settings["directory"]))
-        self.guest.silo_started = lambda pid: self.channel.tell(silo=pid)
-        self.guest.answered = lambda report: self.channel.tell(guest_called=report)
+        self.guest.silo_started = lambda pid: self.channel.send(silo=pid)
+        self.guest.answered = lambda report: self.channel.send(guest_report=report)
         self.guest.shut_down = self.ended.set
         self._tasks.append(asyncio.ensure_future(self.guest.run()))
 
-    async def change_resources(self, question: dict[str, Any]) -> None:
+    async def change_resources(self, request: dict[str, Any]) -> None:
         assert self.guest is not None
-        self.guest.resources.granted = question["resources"]
+        self.guest.resources.granted = request["resources"]
 
-    async def pause(self, question: dict[str, Any]) -> None:
+    async def pause(self, request: dict[str, Any]) -> None:
         assert self.guest is not None
         await self.guest.freeze()
 
-    async def resume(self, question: dict[str, Any]) -> None:
+    async def resume(self, request: dict[str, Any]) -> None:
         assert self.guest is not None
         await self.guest.thaw()
 
@@ -76,12 +76,12 @@ class Machine:
         ended = asyncio.ensure_future(self.ended.wait())
         await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
         if self.ended.is_set():
-            self.channel.tell(shut_down=True)
+            self.channel.send(shut_down=True)
             await self.channel.flush()
 
 
 async def run(descriptor: int) -> None:
-    await Machine(await Channel.open(descriptor)).run()
+    await VmWorker(await Channel.open(descriptor)).run()
 
 
 def main() -> None:

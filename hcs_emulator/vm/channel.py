@@ -1,5 +1,5 @@
 """The worker's end of the channel to HCS (the other end is service/machine_worker.py): JSON lines, one answer per
-question.
+request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-Answer = Callable[[dict[str, Any]], Awaitable[None]]
+Handler = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Channel:
@@ -22,19 +22,19 @@ class Channel:
     async def open(cls, descriptor: int) -> Channel:
         return cls(*await asyncio.open_unix_connection(sock=socket.socket(fileno=descriptor), limit=16 << 20))
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         self._writer.write(json.dumps(message).encode() + b"\n")
 
     async def flush(self) -> None:
         await self._writer.drain()
 
-    async def serve(self, answers: Mapping[str, Answer]) -> None:
-        """Answer questions one after the other until HCS hangs up, which ends the VM."""
+    async def serve(self, handlers: Mapping[str, Handler]) -> None:
+        """Handler requests one after the other until HCS hangs up, which ends the VM."""
         while line := await self._reader.readline():
-            question = json.loads(line)
+            request = json.loads(line)
             try:
-                await answers[question["ask"]](question)
-            except Exception as error:  # the VM must not die of a question; HCS gets the reason
-                self.tell(id=question["id"], error=f"{type(error).__name__}: {error}")
+                await handlers[request["request"]](request)
+            except Exception as error:  # the VM must not die of a request; HCS gets the reason
+                self.send(id=request["id"], error=f"{type(error).__name__}: {error}")
             else:
-                self.tell(id=question["id"])
+                self.send(id=request["id"])

@@ -70,7 +70,7 @@ def sockets(workspace: Workspace) -> Found:
 def control_groups(workspace: Workspace) -> Found:
     """The emulator keeps its groups below a name that it makes from its directory's."""
     instance = hashlib.sha256(os.path.realpath(workspace.hcs).encode()).hexdigest()[:12]
-    where = cgroup.machine()
+    where = cgroup.host_hierarchies()
     roots = set(where.bases.values()) | ({where.unified} if where.unified is not None else set())
     return sorted(str(path) for root in roots for path in (root / "hcs-emulator").glob(f"{instance}*"))
 

@@ -49,7 +49,7 @@ def _overlay() -> Check:
 def _cgroups() -> Check:
     from hcs_emulator.service.silo import cgroup
 
-    where = cgroup.machine()
+    where = cgroup.host_hierarchies()
     available = set(where.bases)
     if where.unified is not None:
         available |= set(" ".join(_lines(str(where.unified / "cgroup.controllers"))).split())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hcs_emulator.native.build import build_programs
-from hcs_emulator.service.silo.silo import Silo, SiloProcess, SiloSettings
+from hcs_emulator.service.silo.namespaces import Silo, SiloProcess, SiloSettings
 
 DEADLINE = 60.0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 
+from hcs_emulator.service.compute_system.process import Process
+from hcs_emulator.service.compute_system.system import ComputeSystem
 from hcs_emulator.service.errors import ERROR_INVALID_PARAMETER, HcsError
 from hcs_emulator.service.exports.registry import Call, export
 from hcs_emulator.service.exports.systems import HCS_E_OPERATION_TIMEOUT
-from hcs_emulator.service.process import Process
 from hcs_emulator.service.schema.process import check_modify, check_parameters, check_signal
-from hcs_emulator.service.system import ComputeSystem
 from hcs_emulator.service.transport.wire import Reply
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import struct
 
-from hcs_emulator.service.container import Container
+from hcs_emulator.service.compute_system.container import Container
 from hcs_emulator.service.errors import (
     ERROR_FILE_NOT_FOUND,
     ERROR_INVALID_PARAMETER,
@@ -56,25 +56,25 @@ def _file(call: Call, argument: str = "filePath") -> str:
 
 @export("HcsGrantVmAccess", "GrantVmAccess")
 async def grant(call: Call) -> Reply:
-    call.host.grants.grant(call.required("vmId"), _file(call))
+    call.host.vm_access.grant(call.required("vmId"), _file(call))
     return Reply()
 
 
 @export("HcsRevokeVmAccess")
 async def revoke(call: Call) -> Reply:
-    call.host.grants.revoke(call.required("vmId"), _path(call))
+    call.host.vm_access.revoke(call.required("vmId"), _path(call))
     return Reply()
 
 
 @export("HcsGrantVmGroupAccess", since=19041)
 async def grant_group(call: Call) -> Reply:
-    call.host.grants.grant(call.host.grants.EVERY_VM, _file(call))
+    call.host.vm_access.grant(call.host.vm_access.EVERY_VM, _file(call))
     return Reply()
 
 
 @export("HcsRevokeVmGroupAccess", since=19041)
 async def revoke_group(call: Call) -> Reply:
-    call.host.grants.revoke(call.host.grants.EVERY_VM, _path(call))
+    call.host.vm_access.revoke(call.host.vm_access.EVERY_VM, _path(call))
     return Reply()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+from hcs_emulator.service.compute_system.system import ComputeSystem
 from hcs_emulator.service.errors import ERROR_ACCESS_DENIED, HcsError
 from hcs_emulator.service.exports.registry import Call, export
 from hcs_emulator.service.schema.modify import check_modification
@@ -17,7 +18,6 @@ from hcs_emulator.service.schema.queries import (
     property_types,
 )
 from hcs_emulator.service.schema.shapes import check
-from hcs_emulator.service.system import ComputeSystem
 from hcs_emulator.service.transport.wire import Reply
 
 GENERIC_ALL = 0x10000000

@@ -75,7 +75,7 @@ class Hierarchies:
         self.unified = unified
 
     @classmethod
-    def of_machine(cls, mounts: str = "/proc/self/mounts", membership: str = "/proc/self/cgroup") -> Hierarchies:
+    def of_host(cls, mounts: str = "/proc/self/mounts", membership: str = "/proc/self/cgroup") -> Hierarchies:
         own = {}
         for line in Path(membership).read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -96,14 +96,14 @@ class Hierarchies:
         return cls(bases, unified)
 
 
-_machine: Hierarchies | None = None
+_host: Hierarchies | None = None
 
 
-def machine() -> Hierarchies:
-    global _machine
-    if _machine is None:
-        _machine = Hierarchies.of_machine()
-    return _machine
+def host_hierarchies() -> Hierarchies:
+    global _host
+    if _host is None:
+        _host = Hierarchies.of_host()
+    return _host
 
 
 class Cgroup:
@@ -112,7 +112,7 @@ class Cgroup:
     def __init__(self, instance: str, identity: str, hierarchies: Hierarchies | None = None) -> None:
         # Two spellings of a path must not meet, and no id may climb out of the subtree.
         self._name = Path(_SUBTREE, _safe(instance), _safe(identity))
-        self._where = hierarchies or machine()
+        self._where = hierarchies or host_hierarchies()
         self._directories: dict[str, Path] = {}
         self._frozen: Path | None = None
         self._breaches = 0
@@ -295,7 +295,7 @@ def remove_stale(instance: str, hierarchies: Hierarchies | None = None) -> None:
 
     Its silos died with it, their directories did not.
     """
-    where = hierarchies or machine()
+    where = hierarchies or host_hierarchies()
     roots = set(where.bases.values()) | ({where.unified} if where.unified is not None else set())
     for root in roots:
         subtree = root / _SUBTREE

@@ -12,7 +12,7 @@ import struct
 import termios
 from collections.abc import Callable, Iterable
 
-from .channel import Reply
+from hcs_emulator.service.silo.channel import Reply
 
 E_ACCESS_DENIED = 0x80070005
 E_FILE_NOT_FOUND = 0x80070002
@@ -160,7 +160,7 @@ class SiloProcess:
             self.exited.set_result(code)
 
 
-async def ask_to_end(processes: Iterable[SiloProcess], timeout: float) -> None:
+async def request_shutdown(processes: Iterable[SiloProcess], timeout: float) -> None:
     """Tell every process that the machine shuts down, and wait for those that heed it."""
     asked = list(processes)
     for process in asked:

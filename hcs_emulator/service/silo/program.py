@@ -9,7 +9,7 @@ import signal
 import socket
 from pathlib import Path
 
-from .process import E_FAIL, LaunchError
+from hcs_emulator.service.silo.process import E_FAIL, LaunchError
 
 BUILD = Path(__file__).resolve().parents[2] / "native" / "build"
 _SOCKET, _COMMANDS = 3, 4  # the descriptors the program finds its socket and the stand-in commands at

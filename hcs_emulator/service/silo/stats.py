@@ -1,4 +1,4 @@
-"""True figures of the processes in a silo, in HCS's units (100 ns, bytes).
+"""True memory of the processes in a silo, in HCS's units (100 ns, bytes).
 
 They come from /proc. What has ended is not lost: whatever a process used is added to its parent's account when it is
 reaped, and every orphan's parent is pid 1 of the silo. A cgroup, where there is one, knows memory better.
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from .cgroup import Cgroup
+from hcs_emulator.service.silo.cgroup import Cgroup
 
 _TICK_100NS = 10_000_000 // os.sysconf("SC_CLK_TCK")
 _STORAGE = {"syscr": "read_count", "read_bytes": "read_bytes", "syscw": "write_count", "write_bytes": "write_bytes"}
@@ -36,7 +36,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-class Used:
+class ProcessUsage:
     """What a process has used until now, and what those of its children that it has reaped have."""
 
     __slots__ = ("kernel", "storage", "user")
@@ -46,23 +46,23 @@ class Used:
         self.storage = _storage(pid)
 
 
-class Meter:
+class StatsCollector:
     """Figures over the life of one silo; remembers the peak."""
 
     def __init__(self) -> None:
         self._peak = 0
 
-    def saw_peak(self, size: int) -> None:
+    def record_peak(self, size: int) -> None:
         """A process has ended that once used this much."""
         self._peak = max(self._peak, size)
 
     def statistics(self, pid: int, started_at: float, cgroup: Cgroup | None) -> dict[str, Any]:
         """Of everything below `pid`, which is the emulator's own."""
         processes = descendants(pid)
-        return self.document([Used(process) for process in (pid, *processes)], processes, started_at, cgroup)
+        return self.document([ProcessUsage(process) for process in (pid, *processes)], processes, started_at, cgroup)
 
     def document(
-        self, used: Iterable[Used], processes: Iterable[int], started_at: float, cgroup: Cgroup | None
+        self, used: Iterable[ProcessUsage], processes: Iterable[int], started_at: float, cgroup: Cgroup | None
     ) -> dict[str, Any]:
         """What was used by whom, running or not, and how much memory the running ones have."""
         now = time.time()
@@ -76,10 +76,10 @@ class Meter:
         for process in processes:
             memory = _memory(process)
             private += memory["private"]
-            self.saw_peak(memory["peak"])
-        figures = cgroup.memory() if cgroup is not None else None
-        commit = figures.usage if figures is not None else private
-        self.saw_peak(max(commit, figures.peak if figures is not None else 0))
+            self.record_peak(memory["peak"])
+        accounted = cgroup.memory() if cgroup is not None else None
+        commit = accounted.usage if accounted is not None else private
+        self.record_peak(max(commit, accounted.peak if accounted is not None else 0))
         return {
             "Timestamp": timestamp(now),
             "ContainerStartTime": timestamp(started_at),
@@ -159,31 +159,31 @@ def _times(pid: int) -> tuple[int, int]:
 
 
 def _memory(pid: int) -> dict[str, int]:
-    figures = {"RssAnon": 0, "RssFile": 0, "RssShmem": 0, "VmSwap": 0, "VmHWM": 0}
+    sizes = {"RssAnon": 0, "RssFile": 0, "RssShmem": 0, "VmSwap": 0, "VmHWM": 0}
     for line in _read(f"/proc/{pid}/status").splitlines():
         name, _, value = line.partition(":")
-        if name in figures:
-            figures[name] = int(value.split()[0]) * 1024
+        if name in sizes:
+            sizes[name] = int(value.split()[0]) * 1024
     return {
-        "private": figures["RssAnon"] + figures["VmSwap"],
-        "swapped": figures["VmSwap"],
-        "shared": figures["RssFile"] + figures["RssShmem"],
-        "peak": figures["VmHWM"],
+        "private": sizes["RssAnon"] + sizes["VmSwap"],
+        "swapped": sizes["VmSwap"],
+        "shared": sizes["RssFile"] + sizes["RssShmem"],
+        "peak": sizes["VmHWM"],
     }
 
 
 def _storage(pid: int) -> dict[str, int]:
-    figures = dict.fromkeys(_STORAGE.values(), 0)
+    counters = dict.fromkeys(_STORAGE.values(), 0)
     for line in _read(f"/proc/{pid}/io").splitlines():
         name, _, value = line.partition(":")
         if name in _STORAGE:
-            figures[_STORAGE[name]] = int(value)
-    return figures
+            counters[_STORAGE[name]] = int(value)
+    return counters
 
 
 def _read(path: str) -> str:
     """The content of a file in /proc; empty when the process is gone. Without a file object, which costs more than the
-    kernel does: an exit waits for these figures."""
+    kernel does: an exit waits for these memory."""
     data = b""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
-from hcs_emulator.service.transport.listening import named
+from hcs_emulator.service.transport.unix_socket import listening_socket
 from hcs_emulator.service.transport.wire import Reply, Request, RequestReader, WireError, encode_event, encode_reply
 
 __all__ = ["Client", "Dispatcher", "Reply", "Request", "Server", "serve"]
@@ -271,7 +271,7 @@ async def serve(path: str | os.PathLike[str], dispatcher: Dispatcher) -> Server:
         os.close(lock)
         raise FileExistsError(errno.EEXIST, "another emulator service runs here; stop it first", path) from error
     try:
-        with named(path) as sock:
+        with listening_socket(path) as sock:
             sock.listen(1024)
             sock.setblocking(False)
     except OSError:

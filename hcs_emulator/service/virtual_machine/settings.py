@@ -31,7 +31,7 @@ PIPE = "\\\\.\\pipe\\"
 TOPOLOGY = "$.VirtualMachine.ComputeTopology"
 
 
-class MachineSettings:
+class VirtualMachineSettings:
     """`document` is the VirtualMachine part of the create document."""
 
     def __init__(self, host: Host, identifier: str, document: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ class MachineSettings:
             raise HcsError(ERROR_FILE_NOT_FOUND, f"disk {path} does not exist (looked for {place})", data=path)
         if attachment["Type"] == "ExtensibleVirtualDisk":  # its provider knows who may open it
             return
-        if not self.host.grants.allowed(self.id, os.path.normpath(place)):
+        if not self.host.vm_access.is_granted(self.id, os.path.normpath(place)):
             raise HcsError(
                 ERROR_ACCESS_DENIED,
                 f"{self.id} may not open {path}: grant it access with HcsGrantVmAccess first",

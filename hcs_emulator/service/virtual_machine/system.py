@@ -14,6 +14,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from hcs_emulator.service import events
+from hcs_emulator.service.compute_system.system import GRACEFUL, PAUSED, RUNNING, ComputeSystem
 from hcs_emulator.service.errors import (
     E_FAIL,
     ERROR_NOT_SUPPORTED,
@@ -24,8 +25,7 @@ from hcs_emulator.service.errors import (
 )
 from hcs_emulator.service.schema.modify import GUEST, Modification
 from hcs_emulator.service.silo.cgroup import remove_stale
-from hcs_emulator.service.system import GRACEFUL, PAUSED, RUNNING, ComputeSystem
-from hcs_emulator.service.virtual_machine.settings import MachineSettings
+from hcs_emulator.service.virtual_machine.settings import VirtualMachineSettings
 from hcs_emulator.service.virtual_machine.worker import Worker, WorkerError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 PAGES_PER_MB = 256
 
 
-class Machine(ComputeSystem):
+class VirtualMachine(ComputeSystem):
     system_type = "VirtualMachine"
 
     def __init__(self, host: Host, identifier: str, document: dict[str, Any]) -> None:
@@ -45,7 +45,7 @@ class Machine(ComputeSystem):
                 "the emulator's VMs have no guest connection of HCS: the caller owns the link to the guest",
                 data="$.VirtualMachine.GuestConnection",
             )
-        self.settings = MachineSettings(host, identifier, document["VirtualMachine"])
+        self.settings = VirtualMachineSettings(host, identifier, document["VirtualMachine"])
         self.worker: Worker | None = None
         self.hvsocket_directory = os.path.join(host.directory, "hvsock", self.runtime_id)
         os.makedirs(self.hvsocket_directory, mode=0o700)
@@ -64,7 +64,7 @@ class Machine(ComputeSystem):
                     "build": self.host.build,
                     "resources": self.settings.for_guest(),
                 },
-                self.host.guest_called,
+                self.host.on_guest_report,
             )
         except WorkerError as error:
             raise HcsError(E_FAIL, f"[Start compute system] {error}", data=self.id) from error
@@ -105,7 +105,7 @@ class Machine(ComputeSystem):
             await self.worker.kill()
 
     def _release(self) -> None:
-        self.host.grants.forget(self.id)
+        self.host.vm_access.revoke_all(self.id)
         for name in os.listdir(self.hvsocket_directory):
             os.unlink(os.path.join(self.hvsocket_directory, name))
         os.rmdir(self.hvsocket_directory)
@@ -119,7 +119,7 @@ class Machine(ComputeSystem):
     async def pause(self) -> None:
         self.require_running("pause")
         assert self.worker is not None
-        await self.worker.ask("pause")
+        await self.worker.request("pause")
         self.worker.signal(signal.SIGSTOP)
         self.state = PAUSED
 
@@ -129,7 +129,7 @@ class Machine(ComputeSystem):
             raise self.wrong_state("resume")
         assert self.worker is not None
         self.worker.signal(signal.SIGCONT)
-        await self.worker.ask("resume")
+        await self.worker.request("resume")
         self.state = RUNNING
 
     async def save(self, options: dict[str, Any] | None) -> None:
@@ -174,7 +174,7 @@ class Machine(ComputeSystem):
         self.settings.apply(request)
         assert self.worker is not None
         try:
-            await self.worker.ask("resources", resources=self.settings.for_guest())
+            await self.worker.request("resources", resources=self.settings.for_guest())
         except WorkerError as error:
             raise HcsError(HCS_E_INVALID_STATE, f"the VM went away: {error}", data=self.id) from error
 
@@ -192,7 +192,7 @@ class Machine(ComputeSystem):
             self.require_alive()
         for name in types:
             if name == "TerminateOnLastHandleClosed":
-                answer[name] = self.ends_with_last_handle
+                answer[name] = self.terminates_on_last_handle
             elif name == "Statistics":
                 self._require_worker(name)
                 assert self.worker is not None

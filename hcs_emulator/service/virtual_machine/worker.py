@@ -28,7 +28,7 @@ LONGEST_LINE = 64 << 20
 
 
 # What is told of every message that the guest has answered: the worker's pid and a report.
-GuestCalled = Callable[[int, dict[str, Any]], None]
+GuestReport = Callable[[int, dict[str, Any]], None]
 
 
 class WorkerError(Exception):
@@ -41,7 +41,7 @@ class Worker:
         process: asyncio.subprocess.Process,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        guest_called: GuestCalled,
+        on_guest_report: GuestReport,
     ) -> None:
         self.pid = process.pid
         self.exited = asyncio.Event()
@@ -49,14 +49,14 @@ class Worker:
         self.started = datetime.now(UTC)
         self._process = process
         self._writer = writer
-        self._guest_called = guest_called
+        self._on_guest_report = on_guest_report
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._silos: list[int] = []
         self._tasks = [asyncio.ensure_future(self._read(reader)), asyncio.ensure_future(self._reap())]
 
     @classmethod
-    async def start(cls, settings: dict[str, Any], guest_called: GuestCalled) -> Worker:
+    async def start(cls, settings: dict[str, Any], on_guest_report: GuestReport) -> Worker:
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -69,24 +69,24 @@ class Worker:
         finally:
             theirs.close()
         reader, writer = await asyncio.open_unix_connection(sock=ours, limit=LONGEST_LINE)
-        worker = cls(process, reader, writer, guest_called)
+        worker = cls(process, reader, writer, on_guest_report)
         try:
-            await worker.ask("start", timeout=START_TIMEOUT, settings=settings)
+            await worker.request("start", timeout=START_TIMEOUT, settings=settings)
         except BaseException:
             await worker.kill()
             raise
         return worker
 
-    async def ask(self, what: str, *, timeout: float = ANSWER_TIMEOUT, **details: Any) -> dict[str, Any]:
+    async def request(self, name: str, *, timeout: float = ANSWER_TIMEOUT, **details: Any) -> dict[str, Any]:
         if self.exited.is_set():
             raise WorkerError("the VM worker has ended")
         number = next(self._ids)
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._writer.write(json.dumps({"id": number, "ask": what, **details}).encode() + b"\n")
+        self._writer.write(json.dumps({"id": number, "request": name, **details}).encode() + b"\n")
         try:
             answer: dict[str, Any] = await asyncio.wait_for(future, timeout)
         except TimeoutError:
-            raise WorkerError(f"the VM worker did not answer {what} in {timeout:.0f} s") from None
+            raise WorkerError(f"the VM worker did not answer {name} in {timeout:.0f} s") from None
         finally:
             self._waiting.pop(number, None)
         if "error" in answer:
@@ -112,11 +112,11 @@ class Worker:
                 if message.get("shut_down"):
                     self.shut_down = True
                     continue
-                if "guest_called" in message:
-                    self._guest_called(self.pid, message["guest_called"])
+                if "guest_report" in message:
+                    self._on_guest_report(self.pid, message["guest_report"])
                     continue
                 if "silo" in message:
-                    self._remember(message["silo"])
+                    self._watch_silo(message["silo"])
                     continue
                 future = self._waiting.get(message["id"])
                 if future is not None and not future.done():
@@ -124,19 +124,19 @@ class Worker:
         except (ConnectionError, ValueError):
             pass
 
-    def _remember(self, pid: int) -> None:
+    def _watch_silo(self, pid: int) -> None:
         """A silo of the worker: it dies with the worker, and the VM is gone only when it is."""
         try:
             self._silos.append(os.pidfd_open(pid))
         except OSError:  # it is gone already
             pass
-        self._silos = [silo for silo in self._silos if not _ended(silo)]
+        self._silos = [silo for silo in self._silos if not _has_exited(silo)]
 
     async def _reap(self) -> None:
         await self._process.wait()
         await self._tasks[0]
         for silo in self._silos:
-            await _gone(silo)
+            await _kill_and_wait(silo)
         self._writer.close()
         for future in self._waiting.values():
             if not future.done():
@@ -145,14 +145,14 @@ class Worker:
 
     # figures
 
-    def _family(self) -> list[int]:
+    def _process_tree(self) -> list[int]:
         return [self.pid, *stats.descendants(self.pid)]
 
     def statistics(self) -> dict[str, Any]:
         """Of the worker and everything in it."""
         ticks = os.sysconf("SC_CLK_TCK")
         user = kernel = 0
-        for pid in self._family():
+        for pid in self._process_tree():
             times = _stat(pid)[11:15]  # own and reaped children's, user and kernel
             user += int(times[0]) + int(times[2]) if times else 0
             kernel += int(times[1]) + int(times[3]) if times else 0
@@ -167,7 +167,7 @@ class Worker:
 
     def memory_bytes(self) -> int:
         page = os.sysconf("SC_PAGE_SIZE")
-        return sum(int(fields[21]) * page for pid in self._family() if (fields := _stat(pid)))
+        return sum(int(fields[21]) * page for pid in self._process_tree() if (fields := _stat(pid)))
 
 
 def _environment() -> dict[str, str]:
@@ -177,7 +177,7 @@ def _environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
-def _ended(pidfd: int) -> bool:
+def _has_exited(pidfd: int) -> bool:
     """True, and the descriptor closed, when the process has ended."""
     if not select.select([pidfd], [], [], 0)[0]:
         return False
@@ -185,7 +185,7 @@ def _ended(pidfd: int) -> bool:
     return True
 
 
-async def _gone(pidfd: int) -> None:
+async def _kill_and_wait(pidfd: int) -> None:
     """Make sure of a process's end and wait for it."""
     try:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)

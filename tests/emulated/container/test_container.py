@@ -365,7 +365,7 @@ def test_killed_in_the_middle_of_a_call(machine: Machine, call: str) -> None:
     try:
         assert child.stdout is not None
         if call:
-            eventually(lambda: machine.emulator.control("fault-list")["faults"][0]["struck"], f"the call of {call}")
+            eventually(lambda: machine.emulator.control("fault-list")["faults"][0]["triggered"], f"the call of {call}")
         else:
             assert child.stdout.readline() == b"created\n"
         assert machine.held() or call == "CreateSandboxLayer"

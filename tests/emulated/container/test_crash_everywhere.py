@@ -61,7 +61,8 @@ def test_kill_at_every_call(shims: Shims, emulator: Emulator) -> None:
         journal = len(emulator.journal(call))
         running = threading.Thread(target=tolerating(lambda shim=shim: life(shim, shims)))
         running.start()
-        eventually(lambda: emulator.control("fault-list")["faults"][0]["struck"], f"call {index}, {call}, being made")
+        called = lambda: emulator.control("fault-list")["faults"][0]["triggered"]  # noqa: E731
+        eventually(called, f"call {index}, {call}, being made")
         shim.kill_daemon()
         running.join(60)
         assert not running.is_alive()

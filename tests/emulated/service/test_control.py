@@ -77,7 +77,7 @@ def test_faults_fail_the_nth_call(emulator: Emulator) -> None:
             client.ok("HcsTerminateComputeSystem", None, handle=handle)
         assert codes == [0, 0x80370109, 0]
     listed = json.loads(runhcs(emulator, "fault", "list").stdout)
-    assert (listed["seen"], listed["struck"], listed["error"]) == (3, 1, "0x80370109")
+    assert (listed["seen"], listed["triggered"], listed["error"]) == (3, 1, "0x80370109")
     assert runhcs(emulator, "fault", "clear").stdout == "1 removed\n"
     assert runhcs(emulator, "fault", "list").stdout == ""
 

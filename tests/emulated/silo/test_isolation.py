@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hcs_emulator.service.silo import cgroup
-from hcs_emulator.service.silo.silo import Bind, LaunchError, Silo, SiloSettings
+from hcs_emulator.service.silo.namespaces import Bind, LaunchError, Silo, SiloSettings
 from tests.support.silo import exists, finished, in_loop, programs, read_until, running, until
 
 __all__ = ["programs"]
@@ -167,7 +167,7 @@ async def test_shutdown_asks_first() -> None:
 
 _SERVICE = """
 import asyncio, sys
-from hcs_emulator.service.silo.silo import Silo, SiloSettings
+from hcs_emulator.service.silo.namespaces import Silo, SiloSettings
 
 async def main():
     silo = await Silo.start(SiloSettings("orphan", instance=sys.argv[1]))

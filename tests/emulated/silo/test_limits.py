@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hcs_emulator.service.silo import cgroup
-from hcs_emulator.service.silo.silo import Bind, Silo
+from hcs_emulator.service.silo.namespaces import Bind, Silo
 from tests.support.silo import DEADLINE, finished, in_loop, programs, read_until, running, until
 
 __all__ = ["programs"]
@@ -20,7 +20,7 @@ _GREEDY = 'python3 -c "import time; x = bytearray({size} << 20); print(len(x), f
 
 
 def needs(controller: str) -> None:
-    where = cgroup.machine()
+    where = cgroup.host_hierarchies()
     if controller not in where.bases and where.unified is None:
         pytest.skip(f"this machine has no {controller} control group")
 

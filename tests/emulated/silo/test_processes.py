@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hcs_emulator.service.silo.silo import LaunchError
+from hcs_emulator.service.silo.namespaces import LaunchError
 from tests.support.silo import exists, finished, in_loop, programs, read_all, read_until, running, until
 
 __all__ = ["programs"]

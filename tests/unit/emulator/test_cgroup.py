@@ -111,7 +111,7 @@ def test_where_the_machine_keeps_its_groups(tmp_path: Path) -> None:
         f"cgroup2 {tmp_path}/unified cgroup2 rw,relatime 0 0\n"
     )
     membership.write_text("4:memory:/mine\n2:cpu,cpuacct:/not/visible\n0::/\n")
-    found = Hierarchies.of_machine(str(mounts), str(membership))
+    found = Hierarchies.of_host(str(mounts), str(membership))
     assert found.bases == {"memory": tmp_path / "memory" / "mine", "cpu": tmp_path / "cpu"}
     assert found.unified == tmp_path / "unified"
 

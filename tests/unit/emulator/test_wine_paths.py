@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hcs_emulator.service.silo.wine_paths import WindowsPaths
 from hcs_emulator.service.transport.wire import Request
+from hcs_emulator.service.wine.paths import WindowsPaths
 
 
 @pytest.fixture

@@ -26,12 +26,13 @@ from hcs_emulator.service.errors import (
 )
 from hcs_emulator.service.schema.process import check_parameters, check_signal
 from hcs_emulator.service.schema.shapes import parse
-from hcs_emulator.service.silo.silo import LaunchError
-from hcs_emulator.vm import bridge_frames, hvsocket, messages
-from hcs_emulator.vm.container import Hosted
-from hcs_emulator.vm.log_forwarding import LogForwarding
-from hcs_emulator.vm.modify import GuestSettings
-from hcs_emulator.vm.resources import Resources
+from hcs_emulator.service.silo.namespaces import LaunchError
+from hcs_emulator.vm import bridge_frames, hvsocket
+from hcs_emulator.vm.windows import messages
+from hcs_emulator.vm.windows.container import GuestContainer
+from hcs_emulator.vm.windows.log_forwarding import LogForwarding
+from hcs_emulator.vm.windows.modify import GuestSettings
+from hcs_emulator.vm.windows.resources import Resources
 
 SERVICE = "acef5661-84a1-4e44-856b-6245e69f4620"
 NULL = "00000000-0000-0000-0000-000000000000"
@@ -70,7 +71,7 @@ class GuestService:
         self.sockets = f"/proc/self/fd/{os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}"
         self.resources = Resources(settings["resources"], workspace)
         self.settings = GuestSettings(self.resources, self.build)
-        self.containers: dict[str, Hosted] = {}
+        self.containers: dict[str, GuestContainer] = {}
         self.shut_down: Callable[[], None] = lambda: None
         self.silo_started: Callable[[int], None] = lambda _: None
         self.answered: Callable[[Message], None] = lambda _: None  # told of every message, for the journal
@@ -167,7 +168,7 @@ class GuestService:
 
     # the VM itself and its containers
 
-    def _find(self, identifier: str) -> Hosted:
+    def _find(self, identifier: str) -> GuestContainer:
         container = self.containers.get(identifier)
         if container is None:
             raise HcsError(HCS_E_SYSTEM_NOT_FOUND, f"the guest has no container {identifier}", data=identifier)
@@ -191,7 +192,7 @@ class GuestService:
         namespace = (settings.get("Networking") or {}).get("Namespace", "")
         if namespace:
             self.settings.require_namespace(namespace)
-        container = Hosted(identifier, settings, self.resources, self._instance)
+        container = GuestContainer(identifier, settings, self.resources, self._instance)
         container.ended = lambda exit_type: self._ended(identifier, exit_type)
         container.silo_started = self.silo_started
         self.containers[identifier] = container
@@ -213,12 +214,12 @@ class GuestService:
         return {}
 
     async def _shutdown_graceful(self, identifier: str, message: Message) -> Message:
-        return self._end(identifier, Hosted.shut_down)
+        return self._end(identifier, GuestContainer.shut_down)
 
     async def _shutdown_forced(self, identifier: str, message: Message) -> Message:
-        return self._end(identifier, Hosted.terminate)
+        return self._end(identifier, GuestContainer.terminate)
 
-    def _end(self, identifier: str, how: Callable[[Hosted], None]) -> Message:
+    def _end(self, identifier: str, how: Callable[[GuestContainer], None]) -> Message:
         loop = asyncio.get_running_loop()
         if identifier == NULL:
             loop.call_soon(self.shut_down)
@@ -247,12 +248,12 @@ class GuestService:
             "ProcessId": await container.execute(parameters, settings.get("StdioRelaySettings") or {}, self.sockets)
         }
 
-    async def _system(self) -> Hosted:
+    async def _system(self) -> GuestContainer:
         """Where processes of the VM itself run; made when the first one is asked for."""
         system = self.containers.get(NULL)
         if system is None:
             settings = {"GuestOs": {"HostName": "utilityvm"}, "MappedDirectories": self.resources.mapped()}
-            system = Hosted(NULL, settings, self.resources, self._instance)
+            system = GuestContainer(NULL, settings, self.resources, self._instance)
             system.silo_started = self.silo_started
             self.containers[NULL] = system
             await system.start()

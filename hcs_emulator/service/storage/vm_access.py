@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Grants:
+class VmAccess:
     EVERY_VM = "*"
 
     def __init__(self) -> None:
@@ -18,9 +18,9 @@ class Grants:
         if not paths:
             self._paths.pop(vm, None)
 
-    def allowed(self, vm: str, path: str) -> bool:
+    def is_granted(self, vm: str, path: str) -> bool:
         return any(path in self._paths.get(who, ()) for who in (vm, self.EVERY_VM))
 
-    def forget(self, vm: str) -> None:
+    def revoke_all(self, vm: str) -> None:
         """The VM is gone for good: on Windows its account is, too."""
         self._paths.pop(vm, None)

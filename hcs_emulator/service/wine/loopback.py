@@ -20,9 +20,9 @@ import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hcs_emulator.service.silo.wine_paths import WindowsPaths
 from hcs_emulator.service.transport.server import Client, Server
 from hcs_emulator.service.transport.wire import Reply, Request, encode_reply
+from hcs_emulator.service.wine.paths import WindowsPaths
 
 FILE = "loopback"
 TICKETS = 4  # the kind of frame

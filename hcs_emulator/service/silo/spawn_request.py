@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from .channel import LONGEST_STRINGS
-from .command_line import command_tail, join_arguments, program_candidates, split_arguments
-from .process import E_INVALID_ARGUMENT, E_TOO_LONG, LaunchError
+from hcs_emulator.service.silo.channel import LONGEST_STRINGS
+from hcs_emulator.service.silo.command_line import command_tail, join_arguments, program_candidates, split_arguments
+from hcs_emulator.service.silo.process import E_INVALID_ARGUMENT, E_TOO_LONG, LaunchError
 
 # Accounts that every Windows container has. They own everything in the container, as root does in the silo.
 _BUILT_IN_USERS = frozenset(
@@ -26,7 +26,7 @@ _DEFAULT_ENVIRONMENT = {
 }
 
 
-class Launch:
+class SpawnRequest:
     """HCS process parameters, in the words of the silo."""
 
     def __init__(self, parameters: Mapping[str, Any], hostname: str) -> None:

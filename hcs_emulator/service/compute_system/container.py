@@ -10,6 +10,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
+from hcs_emulator.service.compute_system.system import CREATED, PAUSED, RUNNING, ComputeSystem
 from hcs_emulator.service.errors import (
     ERROR_ALREADY_EXISTS,
     ERROR_FILE_NOT_FOUND,
@@ -20,13 +21,12 @@ from hcs_emulator.service.errors import (
 )
 from hcs_emulator.service.schema.modify import Modification
 from hcs_emulator.service.silo.limits import silo_limits
-from hcs_emulator.service.silo.silo import Bind, LaunchError, Silo, SiloProcess, SiloSettings
-from hcs_emulator.service.storage import image_build
-from hcs_emulator.service.system import CREATED, PAUSED, RUNNING, ComputeSystem
+from hcs_emulator.service.silo.namespaces import Bind, LaunchError, Silo, SiloProcess, SiloSettings
+from hcs_emulator.service.storage.image_version import require_compatible
 
 if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
-    from hcs_emulator.service.silo.wine import WineSilo
+    from hcs_emulator.service.wine.silo import WineSilo
 
 # What Windows gives services to end before it kills them, and the longest that the emulator will ever wait.
 DEFAULT_KILL_TIMEOUT = 5.0
@@ -64,7 +64,7 @@ class Container(ComputeSystem):
                 )
         if not path:
             return None
-        image_build.require(self.host.build, [layer["Path"] for layer in storage.get("Layers", ())] or [path])
+        require_compatible(self.host.build, [layer["Path"] for layer in storage.get("Layers", ())] or [path])
         if path.startswith("\\\\?\\Volume{"):
             if not path.endswith("\\"):
                 raise _refuse(f"volume path {path} does not end with a backslash", "$.Container.Storage.Path")
@@ -232,13 +232,13 @@ class Container(ComputeSystem):
             raise HcsError(error.hresult, f"[Modify compute system] {error.message}", data=self.id) from error
 
     def _change_namespace(self, request: Modification) -> None:
-        wanted = "" if request.request == "Remove" else request.settings
+        namespace = "" if request.request == "Remove" else request.settings
         if self.state == RUNNING:
-            if wanted:
-                self.host.network.attach_container(wanted, self.id)
-            if self._namespace and self._namespace != wanted:
+            if namespace:
+                self.host.network.attach_container(namespace, self.id)
+            if self._namespace and self._namespace != namespace:
                 self.host.network.detach_container(self._namespace, self.id)
-        self._namespace = wanted
+        self._namespace = namespace
 
     # what it tells
 
@@ -252,7 +252,7 @@ class Container(ComputeSystem):
             self.require_alive()
         for name in types:
             if name == "TerminateOnLastHandleClosed":
-                answer[name] = self.ends_with_last_handle
+                answer[name] = self.terminates_on_last_handle
             elif name in ("Statistics", "ProcessList"):
                 self.require_running(f"tell {name}")
                 assert self.silo is not None

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def named(path: str) -> Iterator[socket.socket]:
+def listening_socket(path: str) -> Iterator[socket.socket]:
     """A socket that is to listen when the block ends, and is at `path` from then on, for this user alone. A leftover
     there is replaced. If the block fails, the socket is closed."""
     sock = socket.socket(socket.AF_UNIX)

@@ -11,9 +11,9 @@ from hcs_emulator.service.schema.common import LAYER, LTSC2025, MAPPED_DIRECTORY
 from hcs_emulator.service.schema.modify import check_modification
 from hcs_emulator.service.schema.network import ENDPOINT, NAMESPACE
 from hcs_emulator.service.schema.shapes import Anything, Enum, Guid, Int, ListOf, Record, Shape, Str, check, since
-from hcs_emulator.service.silo.silo import LaunchError
-from hcs_emulator.vm.container import Hosted
-from hcs_emulator.vm.resources import Resources
+from hcs_emulator.service.silo.namespaces import LaunchError
+from hcs_emulator.vm.windows.container import GuestContainer
+from hcs_emulator.vm.windows.resources import Resources
 
 OPERATION = "Modify settings"
 ADAPTER_MISSING = 0x803B0026
@@ -74,7 +74,7 @@ class GuestSettings:
             "Network": self._change_adapter,
         }[kind](change, settings)
 
-    async def modify_container(self, container: Hosted, request: Any) -> None:
+    async def modify_container(self, container: GuestContainer, request: Any) -> None:
         """Requests for a container have a resource path, as on the host; a mapped directory may also come as a guest
         resource.
         """

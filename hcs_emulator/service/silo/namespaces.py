@@ -19,12 +19,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import channel, stats
-from .cgroup import Cgroup, Limits
-from .channel import Channel, ClosedError, Reply
-from .launch import Launch
-from .mounts import Bind, open_tree
-from .process import (
+from hcs_emulator.service.silo import channel, stats
+from hcs_emulator.service.silo.bind_mounts import Bind, open_tree
+from hcs_emulator.service.silo.cgroup import Cgroup, Limits
+from hcs_emulator.service.silo.channel import Channel, ClosedError, Reply
+from hcs_emulator.service.silo.process import (
     E_FAIL,
     E_FILE_NOT_FOUND,
     E_INVALID_ARGUMENT,
@@ -32,11 +31,12 @@ from .process import (
     TERMINATED,
     LaunchError,
     SiloProcess,
-    ask_to_end,
     launch_error,
+    request_shutdown,
     windows_exit_code,
 )
-from .program import reaped, start_program
+from hcs_emulator.service.silo.program import reaped, start_program
+from hcs_emulator.service.silo.spawn_request import SpawnRequest
 
 __all__ = ["Bind", "LaunchError", "Silo", "SiloProcess", "SiloSettings"]
 
@@ -77,7 +77,7 @@ class Silo:
             settings.memory_bytes, settings.cpu_count, settings.cpu_maximum, settings.cpu_weight, settings.process_limit
         )
         self._cgroup: Cgroup | None = None
-        self._meter = stats.Meter()
+        self._stats = stats.StatsCollector()
         self._hello: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
     @classmethod
@@ -106,15 +106,15 @@ class Silo:
 
     async def spawn(self, parameters: Mapping[str, Any]) -> SiloProcess:
         """Start a process from HCS process parameters; raises LaunchError."""
-        launch = Launch(parameters, self.settings.hostname or self.settings.id)
+        request = SpawnRequest(parameters, self.settings.hostname or self.settings.id)
         serial = self._channel.next_serial()
         given: list[int] = []  # the process's ends
         kept: dict[str, int] = {}  # ours
-        flags = channel.CONSOLE if launch.console else 0
+        flags = channel.CONSOLE if request.console else 0
         self._early_exits[serial] = None
         try:
-            if not launch.console:
-                for name in launch.pipes:
+            if not request.console:
+                for name in request.pipes:
                     reader, writer = os.pipe()
                     theirs, kept[name] = (reader, writer) if name == "stdin" else (writer, reader)
                     given.append(theirs)
@@ -123,13 +123,13 @@ class Silo:
                 channel.SPAWN,
                 serial,
                 flags=flags,
-                size=launch.console_size,
-                counts=launch.counts,
-                strings=launch.strings,
+                size=request.console_size,
+                counts=request.counts,
+                strings=request.strings,
                 descriptors=given,
             )
             if reply.errno:
-                raise launch_error(reply, launch.programs[0], launch.directory, launch.user)
+                raise launch_error(reply, request.programs[0], request.directory, request.user)
         except ClosedError as error:
             _close(kept.values())
             raise LaunchError(E_FAIL, str(error)) from error
@@ -139,17 +139,18 @@ class Silo:
         finally:
             _close(given)
             early_exit = self._early_exits.pop(serial)
-        process = self._adopt(serial, reply, launch, kept)
+        process = self._adopt(serial, reply, request, kept)
         if early_exit is not None:
             self._on_event(early_exit)
         elif self._channel.closed and not self._alive:
-            self._lose_processes()
+            self._mark_processes_lost()
         return process
 
-    def _adopt(self, serial: int, reply: Reply, launch: Launch, kept: dict[str, int]) -> SiloProcess:
-        process = SiloProcess(reply.pid, lambda number: self._signal(serial, number), launch.console)
-        if launch.console:
-            process.attach_console(reply.descriptors[0], stdin="stdin" in launch.pipes, stdout="stdout" in launch.pipes)
+    def _adopt(self, serial: int, reply: Reply, request: SpawnRequest, kept: dict[str, int]) -> SiloProcess:
+        process = SiloProcess(reply.pid, lambda number: self._signal(serial, number), request.console)
+        if request.console:
+            pipes = request.pipes
+            process.attach_console(reply.descriptors[0], stdin="stdin" in pipes, stdout="stdout" in pipes)
         process.stdin = kept.get("stdin", process.stdin)
         process.stdout = kept.get("stdout", process.stdout)
         process.stderr = kept.get("stderr")
@@ -173,7 +174,7 @@ class Silo:
     async def shutdown(self, timeout: float) -> bool:
         """Ask every process to end, wait for them, then end the silo. True if nobody had to be forced."""
         await self.thaw()
-        await ask_to_end(self.processes.values(), timeout)
+        await request_shutdown(self.processes.values(), timeout)
         graceful = not self.processes
         await self.terminate()
         return graceful
@@ -205,7 +206,7 @@ class Silo:
 
     def statistics(self) -> dict[str, Any]:
         """HCS's Statistics property."""
-        return self._meter.statistics(self.pid if self._alive else 0, self.started_at, self._cgroup)
+        return self._stats.statistics(self.pid if self._alive else 0, self.started_at, self._cgroup)
 
     def process_list(self) -> list[dict[str, Any]]:
         """HCS's ProcessList property."""
@@ -315,13 +316,13 @@ class Silo:
         await reaped(pid)
         self._alive = False
         self._channel.close()
-        self._lose_processes()
+        self._mark_processes_lost()
         if self._cgroup is not None:
             await self._cgroup.remove()
         if not self.exited.done():
             self.exited.set_result(None)
 
-    def _lose_processes(self) -> None:
+    def _mark_processes_lost(self) -> None:
         for process in self._serials.values():
             process.finish(TERMINATED)
         self._serials.clear()
@@ -338,7 +339,7 @@ class Silo:
             process = self._serials.pop(reply.serial, None)
             if process is not None:
                 self.processes.pop(process.pid, None)
-                self._meter.saw_peak(reply.peak_bytes)
+                self._stats.record_peak(reply.peak_bytes)
                 process.finish(self._exit_code(process, reply))
         elif reply.kind == channel.DONE:
             # Whoever asked was cancelled: nobody would ever look after the process.

@@ -17,16 +17,16 @@ from hcs_emulator.service.errors import (
 )
 from hcs_emulator.service.schema.modify import Modification
 from hcs_emulator.service.silo.limits import silo_limits
-from hcs_emulator.service.silo.silo import Bind, LaunchError, Silo, SiloProcess, SiloSettings
+from hcs_emulator.service.silo.namespaces import Bind, LaunchError, Silo, SiloProcess, SiloSettings
 from hcs_emulator.vm import stdio_relay
-from hcs_emulator.vm.resources import Resources
+from hcs_emulator.vm.windows.resources import Resources
 
 SHUTDOWN_TIMEOUT = 5.0
 LONGEST_SHUTDOWN = 600.0
 STREAMS = (("StdIn", "CreateStdInPipe"), ("StdOut", "CreateStdOutPipe"), ("StdErr", "CreateStdErrPipe"))
 
 
-class Hosted:
+class GuestContainer:
     """`ended` is called once with GracefulExit, ForcedExit or UnexpectedExit; `silo_started` when there is a silo to
     know of.
     """

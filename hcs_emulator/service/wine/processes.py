@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .stats import Meter, Used, process_entry, started
+from hcs_emulator.service.silo.stats import ProcessUsage, StatsCollector, process_entry, started
 
 MARK = "HCS_EMULATOR_PROCESS"
 
@@ -20,9 +20,9 @@ class Programs:
     def __init__(self) -> None:
         #: By mark: Windows' id of the program, and Linux' of the process that runs wine-run.exe.
         self._programs: dict[bytes, tuple[int, int]] = {}
-        self._meter = Meter()
+        self._stats = StatsCollector()
         # Linux forgets a process that has ended, since its parent is not in the silo: its last figures are kept.
-        self._used: dict[tuple[int, float], Used] = {}
+        self._used: dict[tuple[int, float], ProcessUsage] = {}
 
     def add(self, mark: str, number: int, runner: int) -> None:
         self._programs[f"{MARK}={mark}".encode()] = (number, runner)
@@ -34,8 +34,8 @@ class Programs:
     def statistics(self, started_at: float) -> dict[str, Any]:
         """HCS's Statistics property. Whatever ended before anybody asked is not in it."""
         running = [pid for pids in self._running().values() for pid in pids]
-        self._used |= {(pid, started(pid)): Used(pid) for pid in running}
-        return self._meter.document(self._used.values(), running, started_at, None)
+        self._used |= {(pid, started(pid)): ProcessUsage(pid) for pid in running}
+        return self._stats.document(self._used.values(), running, started_at, None)
 
     def process_list(self) -> list[dict[str, Any]]:
         """HCS's ProcessList property. What a program has started itself has ids that only Wine's server knows."""

@@ -15,8 +15,8 @@ from hcs_emulator.service.errors import (
 from hcs_emulator.service.handles import Handle
 
 if TYPE_CHECKING:
-    from hcs_emulator.service.silo.silo import SiloProcess
-    from hcs_emulator.service.system import ComputeSystem
+    from hcs_emulator.service.compute_system.system import ComputeSystem
+    from hcs_emulator.service.silo.namespaces import SiloProcess
 
 Streams = tuple[int | None, int | None, int | None]
 

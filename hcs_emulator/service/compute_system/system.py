@@ -15,6 +15,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from hcs_emulator.service import events
+from hcs_emulator.service.compute_system.process import Process
 from hcs_emulator.service.errors import (
     ERROR_NOT_FOUND,
     ERROR_NOT_SUPPORTED,
@@ -26,11 +27,10 @@ from hcs_emulator.service.errors import (
     signed,
 )
 from hcs_emulator.service.handles import Handle
-from hcs_emulator.service.process import Process
 
 if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
-    from hcs_emulator.service.silo.silo import SiloProcess
+    from hcs_emulator.service.silo.namespaces import SiloProcess
 
 CREATED, STARTING, RUNNING, PAUSED, STOPPED = "Created", "Starting", "Running", "Paused", "Stopped"
 
@@ -41,7 +41,7 @@ LAST_REPORTS = 5.0
 
 
 class ComputeSystem:
-    """Base of Container and Machine. `document` is the create document, kept up to date by modify requests."""
+    """Base of Container and VirtualMachine. `document` is the create document, kept up to date by modify requests."""
 
     system_type = ""
 
@@ -50,7 +50,7 @@ class ComputeSystem:
         self.id = identifier
         self.document = document
         self.owner = document.get("Owner", "")
-        self.ends_with_last_handle = document.get("ShouldTerminateOnLastHandleClosed", False)
+        self.terminates_on_last_handle = document.get("ShouldTerminateOnLastHandleClosed", False)
         self.runtime_id = str(uuid.uuid4())
         self.state = CREATED
         self.exit_type: str | None = None
@@ -71,7 +71,7 @@ class ComputeSystem:
         self._handles.pop(handle.number, None)
         if (
             not self._handles
-            and self.ends_with_last_handle
+            and self.terminates_on_last_handle
             and self.exit_type is None
             and self._stopping != "terminate"
         ):

@@ -17,7 +17,7 @@ FILE = os.path.join("Windows", "os-version")
 STABLE = (20348, 26100)
 
 
-def build_of(directories: Iterable[str]) -> int:
+def image_build(directories: Iterable[str]) -> int:
     """The first that is told, from the top layer to the base; 0 for none."""
     for directory in directories:
         try:
@@ -28,16 +28,16 @@ def build_of(directories: Iterable[str]) -> int:
     return 0
 
 
-def fits(host: int, image: int) -> bool:
+def is_compatible(host: int, image: int) -> bool:
     if host < STABLE[0]:
         return image == host
     generation = max(index for index, build in enumerate(STABLE) if build <= host)
     return STABLE[max(generation - 1, 0)] <= image <= host
 
 
-def require(host: int, directories: Iterable[str]) -> None:
-    image = build_of(directories)
-    if image and not fits(host, image):
+def require_compatible(host: int, directories: Iterable[str]) -> None:
+    image = image_build(directories)
+    if image and not is_compatible(host, image):
         raise HcsError(
             HCS_E_IMAGE_MISMATCH, f"[Create compute system] the image is of build {image}, the host of {host}"
         )

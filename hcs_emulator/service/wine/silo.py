@@ -19,14 +19,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .launch import Launch
-from .process import E_FAIL, TERMINATED, LaunchError, SiloProcess, ask_to_end
-from .program import reaped
-from .silo import Bind, SiloSettings
-from .wine_processes import MARK, Programs
+from hcs_emulator.service.silo.namespaces import Bind, SiloSettings
+from hcs_emulator.service.silo.process import E_FAIL, TERMINATED, LaunchError, SiloProcess, request_shutdown
+from hcs_emulator.service.silo.program import reaped
+from hcs_emulator.service.silo.spawn_request import SpawnRequest
+from hcs_emulator.service.wine.processes import MARK, Programs
 
 if TYPE_CHECKING:
-    from hcs_emulator.service.transport.loopback import Loopback
+    from hcs_emulator.service.wine.loopback import Loopback
 
 START_TIME = 30.0
 _U32 = struct.Struct("<I")
@@ -63,10 +63,10 @@ class WineSilo:
 
     async def spawn(self, parameters: Mapping[str, Any]) -> SiloProcess:
         """Start a process from HCS process parameters; raises LaunchError."""
-        launch = Launch(parameters, self.settings.hostname or self.settings.id)
-        if launch.console:
+        request = SpawnRequest(parameters, self.settings.hostname or self.settings.id)
+        if request.console:
             raise LaunchError(E_FAIL, "Wine has no consoles for containers: run the process without a terminal")
-        command = parameters.get("CommandLine") or " ".join(launch.arguments)
+        command = parameters.get("CommandLine") or " ".join(request.arguments)
         given: list[int] = []
         kept: dict[str, int] = {}
         connected: asyncio.Future[socket.socket] = self._loop.create_future()
@@ -74,7 +74,7 @@ class WineSilo:
         try:
             actions: list[Any] = []
             for at, name in enumerate(("stdin", "stdout", "stderr")):
-                if name in launch.pipes:
+                if name in request.pipes:
                     reader, writer = os.pipe()
                     theirs, kept[name] = (reader, writer) if name == "stdin" else (writer, reader)
                     given.append(theirs)
@@ -86,7 +86,7 @@ class WineSilo:
             runner = os.posix_spawnp(
                 "wine",
                 ["wine", self._host.program, *arguments],
-                {**self._environment(launch), MARK: mark},
+                {**self._environment(request), MARK: mark},
                 file_actions=actions,
                 setsigdef=range(1, signal.SIGSYS + 1),
                 setsigmask=(),
@@ -101,7 +101,7 @@ class WineSilo:
         try:
             async with asyncio.timeout(START_TIME):
                 link = await connected
-                for text in (command, launch.directory):
+                for text in (command, request.directory):
                     data = text.encode("utf-16-le")
                     await self._loop.sock_sendall(link, _U32.pack(len(data)) + data)
                 word, number = await self._line(link)
@@ -121,8 +121,8 @@ class WineSilo:
         self._host.loopback.run(self._watch(process, link, mark, runner))
         return process
 
-    def _environment(self, launch: Launch) -> dict[str, str]:
-        given = dict(entry.partition("=")[::2] for entry in launch.environment)
+    def _environment(self, request: SpawnRequest) -> dict[str, str]:
+        given = dict(entry.partition("=")[::2] for entry in request.environment)
         # Wine builds Windows' own variables from its registry; PATH would be Linux's.
         windows = {name: value for name, value in given.items() if name.upper() not in ("PATH", "HOME", "TEMP")}
         needed = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -161,7 +161,7 @@ class WineSilo:
     # -- the end
 
     async def shutdown(self, timeout: float) -> bool:
-        await ask_to_end(self.processes.values(), timeout)
+        await request_shutdown(self.processes.values(), timeout)
         graceful = not self.processes
         await self.terminate()
         return graceful

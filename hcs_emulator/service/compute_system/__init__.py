@@ -1,0 +1,1 @@
+"""Compute systems and their processes, as HCS shows them; process-isolated containers."""
