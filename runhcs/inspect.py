@@ -54,7 +54,7 @@ def describe(shim: Shim, found: list[shims.Bundle]) -> dict[str, Any]:
         "options": shim.told.get("options"),
         "hcs": shim.told.get("hcs") or None,
         "vm": shim.told.get("vm"),
-        "being_made": shim.told.get("making", []),
+        "being_made": shim.told.get("creating", []),
         "tasks": list(tasks.values()),
         "logs": _logs(shim),
     }

@@ -51,7 +51,7 @@ def state(shim: Shim) -> str:
     for task in shim.told.get("tasks", []):
         if task["id"] == shim.id:
             return "deleted" if task.get("deleted") else str(task.get("state", ""))
-    return "being made" if shim.told.get("making") else "none"
+    return "being made" if shim.told.get("creating") else "none"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -88,7 +88,7 @@ class Shim:
     is_dead: bool = False
 
     def task_ids(self) -> list[str]:
-        return [str(task["id"]) for task in self.told.get("tasks", [])] + list(self.told.get("making", []))
+        return [str(task["id"]) for task in self.told.get("tasks", [])] + list(self.told.get("creating", []))
 
     def serves(self, id: str) -> bool:
         return id == self.id or id in self.task_ids()

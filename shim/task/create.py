@@ -1,7 +1,12 @@
-"""From a Create or Exec request to a task or an exec: read, check, connect the streams, make.
+"""Create and Exec, and CreateSandbox of the Sandbox service: from a request to a task in the pod.
 
-Streams are connected first, since they cost least to undo; if what follows fails, they are closed again, and the
-container has undone its own part by then.
+A Create takes these steps, in this order:
+
+    reserve the id in the pod -> options -> spec -> normalize -> role in the pod -> stdio -> container
+        -> add the task to the pod -> publish TaskCreate -> watch the container's exit
+
+Stdio is opened before the container is created, since it costs least to undo. When a later step fails, stdio is closed;
+the container has released its own resources by then.
 """
 
 from __future__ import annotations
@@ -15,69 +20,133 @@ from shim.oci.errors import InvalidSpec
 from shim.spans import span
 from shim.task.errors import failed_precondition, invalid_argument
 from shim.task.events.task_events import Announcer
-from shim.task.isolation import make_container
+from shim.task.isolation import place_container, place_sandbox
 from shim.task.pod import Role
 from shim.task.stdio.process_io import open_stdio
 from shim.task.task import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from shim.api.sandbox import CreateSandboxRequest
     from shim.api.task import CreateTaskRequest, ExecProcessRequest
     from shim.task.context import ShimContext
     from shim.task.pod import Pod
     from shim.task.stdio.process_io import Stdio
 
 
-def make_task(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
-    """The container of a Create request, created, with its streams connected; not yet announced."""
+def create_task(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
+    """Create a container and add it to the pod as a task."""
+    with pod.reserve(request.id):
+        task = _create_member(context, request, pod) if context.sandbox_api else _create(context, request, pod)
+        pod.add(task)
+        task.publish_created(request)
+        task.watch_container()
+        return task
+
+
+def _create_member(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
+    """containerd runs no `delete` for a workload of the Sandbox service. Record its bundle, so that `delete` of the
+    sandbox releases its resources."""
+    from shim.task import pod_members
+
+    def remove() -> None:
+        pod_members.leave(context.bundle, request.id, request.bundle)
+
+    pod_members.enter(context.bundle, request.id, request.bundle)
+    try:
+        task = _create(context, request, pod)
+    except BaseException:
+        remove()
+        raise
+    task.init.done.add(remove)
+    return task
+
+
+def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
     log = context.log.bind(tid=request.id)
     with span("options"):
         options = runtime_options.decode(request.options)
     with span("spec"):
         spec = oci.load(request.bundle)
         if context.sandbox_api:
-            from shim.task.sandbox_spec import mark
+            from shim.task.sandbox_spec import set_pod_annotations
 
-            mark(spec, oci.CONTAINER, context.id)
+            set_pod_annotations(spec, oci.CONTAINER, context.id)
         normalize.settle(spec, options)
         pod.check(request.id, Role(spec.pod_role, spec.sandbox_id))
     retry = options.values.io_retry_timeout_in_sec
     with span("stdio"):
-        io = _open(context, request, request.id, "", retry)
+        io = _open_stdio(context, request, request.id, "", retry)
     try:
-        hosted = make_container(request, spec, options, pod, log)
-        parameters = hosted.container.init_parameters(**io.wanted(), terminal=request.terminal)
+        if options.values.boot_files_root_path and (spec.is_isolated or pod.vm is not None):
+            log.warning("option BootFilesRootPath has no effect: this VM boots from its image's own files")
+        if spec.pod_role == oci.SANDBOX:
+            placed = place_sandbox(request.id, request.bundle, spec, request.rootfs, log)
+        else:
+            scale = options.values.scale_cpu_limits_to_sandbox
+            placed = place_container(request.id, request.bundle, spec, request.rootfs, pod, log, scale_cpu_limits=scale)
+        parameters = placed.container.init_parameters(**io.wanted(), terminal=request.terminal)
     except BaseException:
         io.close()
         raise
-    if spec.pod_role == oci.SANDBOX and hosted.vm is not None:
-        # Nothing runs there that could have streams: State names none, as Microsoft's shim does not.
+    if spec.pod_role == oci.SANDBOX and placed.vm is not None:
+        # No process runs in the sandbox of a VM: State reports no streams, as Microsoft's shim does.
         io.stdin = io.stdout = io.stderr = ""
     task = Task(
         request.id,
         request.bundle,
-        hosted.container,
+        placed.container,
         parameters,
         io,
         Announcer(context.publisher, request.id),
         log,
         is_pod_member=bool(spec.pod_role),
-        vm=hosted.vm,
-        event_of=hosted.event_of,
+        vm=placed.vm,
+        event_of=placed.event_of,
     )
     task.io_retry_seconds = retry
     task.memory_limit = resources.memory(spec).get("SizeInMB", 0) * resources.MIB
     return task
 
 
-def add_exec(context: ShimContext, task: Task, request: ExecProcessRequest) -> None:
+def create_sandbox(context: ShimContext, request: CreateSandboxRequest, pod: Pod) -> None:
+    """Create the sandbox of the Sandbox service and add it to the pod as a task.
+
+    It publishes no events: containerd publishes `/sandboxes/*` itself, and its clients know no such task.
+    """
+    from shim.task.events.task_events import UnpublishedEvents
+    from shim.task.sandbox_spec import sandbox_spec, start_options
+
+    sandbox_id, bundle = request.sandbox_id, request.bundle_path
+    log = context.log.bind(tid=sandbox_id)
+    with pod.reserve_sandbox():
+        spec = sandbox_spec(request, start_options(context))
+        placed = place_sandbox(sandbox_id, bundle, spec, request.rootfs, log, with_container=False)
+        no_streams = open_stdio("", "", "", False, namespace=context.namespace, id=sandbox_id, exec_id="")
+        task = Task(
+            sandbox_id,
+            bundle,
+            placed.container,
+            {},
+            no_streams,
+            UnpublishedEvents(),
+            log,
+            is_pod_member=True,
+            vm=placed.vm,
+            event_of=placed.event_of,
+        )
+        pod.add(task)
+        task.watch_container()
+
+
+def create_exec(context: ShimContext, task: Task, request: ExecProcessRequest) -> None:
     task.check_exec(request.exec_id)
     if request.spec is None:
         raise invalid_argument(f"exec {request.exec_id!r} has no process spec")
     with span("spec"):
         process = oci.parse_process(request.spec.value)
     with span("stdio"):
-        io = _open(context, request, task.id, request.exec_id, task.io_retry_seconds)
+        io = _open_stdio(context, request, task.id, request.exec_id, task.io_retry_seconds)
     try:
         parameters = task.container.exec_parameters(process, **io.wanted(), terminal=request.terminal)
         task.add_exec(request.exec_id, io, parameters)
@@ -86,7 +155,7 @@ def add_exec(context: ShimContext, task: Task, request: ExecProcessRequest) -> N
         raise
 
 
-def _open(
+def _open_stdio(
     context: ShimContext, request: CreateTaskRequest | ExecProcessRequest, id: str, exec_id: str, retry: int
 ) -> Stdio:
     if request.terminal and request.stderr and request.stderr != request.stdout:
@@ -106,15 +175,15 @@ def _open(
 
 
 def warm_up(context: ShimContext) -> None:
-    """Importing this module has loaded the code; load the library of HCS as well, and what a VM needs if there will be
-    one."""
+    """Importing this module has loaded the code. Load HCS's library too, and the VM modules if the options ask for a
+    VM."""
     from shim.hcs_bindings.library import computecore
 
     _ = computecore.HcsCreateComputeSystem
     try:
         options = runtime_options.decode(Any(type_url=context.options_type, value=context.options))
     except InvalidSpec:
-        return  # Create will say so
+        return  # Create reports it
     if options.values.sandbox_isolation == runtime_options.HYPERVISOR:
         __import__("shim.uvm.container")
         __import__("shim.uvm.sandbox_vm")

@@ -1,31 +1,33 @@
-"""Where a container lives: on the host, in a VM of its own, or in its pod's VM.
+"""Where a container runs: on the host, in a utility VM of its own, or in its pod's VM.
 
-The pod decides for its workloads: in a pod that is a VM everything lives in the VM, whatever a workload's own spec says
-of isolation, and no VM joins a pod that has none. On the host, a container is one of HCS, or a job of the host's own
-processes if its spec says so.
+The pod decides for its workloads: in a pod that is a VM every workload runs in the VM, whatever its own spec says about
+isolation, and a workload gets no VM in a pod that has none. On the host, a container is an HCS container, or a
+host-process container (a job object) if its spec says so.
+
+Modules of VMs and of host processes are imported only when a container needs them.
 """
 
 from __future__ import annotations
 
 from shim.container.container import Container
+from shim.container.null_container import NullContainer
 from shim.task.errors import failed_precondition
 from shim.task.signals import console_event, terminating, without_console_events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from shim.api.task import CreateTaskRequest
+    from shim.api.types import Mount
     from shim.logs import Log
-    from shim.oci.options import Options
     from shim.oci.spec import Spec
     from shim.task import interfaces
     from shim.task.pod import Pod
     from shim.uvm.vm import Vm
 
 
-class Hosted:
-    """A container, how signals reach its processes, and the VM it has to answer for, if any."""
+class PlacedContainer:
+    """A created container, how signals reach its processes, and the utility VM that belongs to it alone, if any."""
 
     __slots__ = ("container", "event_of", "vm")
 
@@ -40,47 +42,51 @@ class Hosted:
         self.vm = vm
 
 
-def make_container(request: CreateTaskRequest, spec: Spec, options: Options, pod: Pod, log: Log) -> Hosted:
-    bundle, rootfs = request.bundle, request.rootfs
+def place_sandbox(
+    id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log, *, with_container: bool = True
+) -> PlacedContainer:
+    """Create the sandbox of a pod. `with_container` is False for one of the Sandbox service: on the host it is only a
+    name."""
+    if spec.is_isolated:
+        from shim.uvm.sandbox_vm import SandboxVm
+
+        sandbox = SandboxVm.create(id, bundle, spec, rootfs, log)
+        return PlacedContainer(sandbox, terminating, sandbox.vm)
+    if spec.is_host_process:
+        from shim.hostprocess.sandbox_container import HostProcessSandbox
+
+        return PlacedContainer(HostProcessSandbox(id, spec, log.warning), terminating)
+    if with_container:
+        return PlacedContainer(Container.create(id, bundle, spec, rootfs, log.warning))
+    return PlacedContainer(NullContainer(id, log.warning), terminating)
+
+
+def place_container(
+    id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], pod: Pod, log: Log, *, scale_cpu_limits: bool = False
+) -> PlacedContainer:
+    """Create a standalone container, or a workload of a pod."""
     is_workload = spec.pod_role == "container"
     vm = pod.vm if is_workload else None
     if is_workload and pod.sandbox is not None and (vm is not None or not spec.is_isolated):
-        pod.sandbox.container.admit(request.id, spec)
+        pod.sandbox.container.admit(id, spec)
     if vm is None and not spec.is_isolated:
         if spec.is_host_process:
-            return _make_job(request, spec, log)
-        return Hosted(Container.create(request.id, bundle, spec, rootfs, log.warning))
+            from shim.hostprocess.container import HostProcessContainer
+
+            return PlacedContainer(HostProcessContainer.create(id, bundle, spec, rootfs, log.warning))
+        return PlacedContainer(Container.create(id, bundle, spec, rootfs, log.warning))
     if is_workload and vm is None:
         raise failed_precondition(
-            f"container {request.id!r} asks for a utility VM, and its pod {spec.sandbox_id!r} has none; give the "
+            f"container {id!r} asks for a utility VM, and its pod {spec.sandbox_id!r} has none; give the "
             "pod's runtime SandboxIsolation = 1"
         )
-    if options.values.boot_files_root_path:
-        log.warning("option BootFilesRootPath has no effect: this VM boots from its image's own files")
-    # Only now: who has no VM does not pay for what one needs.
     from shim.uvm.container import VmContainer
-    from shim.uvm.sandbox_vm import SandboxVm
 
-    scale = options.values.scale_cpu_limits_to_sandbox
-    if spec.pod_role == "sandbox":
-        sandbox = SandboxVm.create(request.id, bundle, spec, rootfs, log)
-        return Hosted(sandbox, terminating, sandbox.vm)
     if vm is not None:
         container = VmContainer.create_in(
-            vm, spec.sandbox_id, request.id, bundle, spec, rootfs, log, scale_limits=scale
+            vm, spec.sandbox_id, id, bundle, spec, rootfs, log, scale_limits=scale_cpu_limits
         )
     else:
-        container = VmContainer.create_alone(request.id, bundle, spec, rootfs, log, scale_limits=scale)
+        container = VmContainer.create_alone(id, bundle, spec, rootfs, log, scale_limits=scale_cpu_limits)
     event_of = console_event if container.takes_signals else without_console_events
-    return Hosted(container, event_of, container.vm if container.owns_vm else None)
-
-
-def _make_job(request: CreateTaskRequest, spec: Spec, log: Log) -> Hosted:
-    """Only now: who asks for none does not pay for what one needs."""
-    if spec.pod_role == "sandbox":
-        from shim.hostprocess.sandbox_container import HostProcessSandbox
-
-        return Hosted(HostProcessSandbox(request.id, spec, log.warning), terminating)
-    from shim.hostprocess.container import HostProcessContainer
-
-    return Hosted(HostProcessContainer.create(request.id, request.bundle, spec, request.rootfs, log.warning))
+    return PlacedContainer(container, event_of, container.vm if container.owns_vm else None)

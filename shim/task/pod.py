@@ -2,8 +2,8 @@
 
 A shim serves either one standalone container, or a pod: its sandbox, created first, and the workload containers that
 join it while the sandbox runs. Which one a Create is about stands in the spec's annotations, and has to agree with
-how the shim was started and with what is here already. Making a container is the maker's business
-(`shim.task.create`).
+how the shim was started and with the tasks that exist. `shim.task.create` creates the containers: it reserves an id
+here, creates, and adds the finished task.
 
 A standalone task and a sandbox stay known after their Delete, until Shutdown, so that a repeated Delete gets the same
 answer; a deleted workload is forgotten, since its pod may live for years.
@@ -20,15 +20,10 @@ from shim.ttrpc.status import StatusError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shim.api.task import CreateTaskRequest
     from shim.task.context import ShimContext
     from shim.task.process import Process
     from shim.task.task import Task
     from shim.uvm.vm import Vm
-
-    Make = Callable[[ShimContext, CreateTaskRequest, "Pod"], Task]
 
 # How long a shim that has been told to exit gives containers that still run to be torn down. What is left then is in
 # the ledger.
@@ -45,13 +40,28 @@ class Role:
         self.sandbox_id = sandbox_id
 
 
+class Reservation:
+    """A task id that a Create has taken, until its `with` block ends."""
+
+    __slots__ = ("_id", "_pod")
+
+    def __init__(self, pod: Pod, id: str) -> None:
+        self._pod = pod
+        self._id = id
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._pod.end_reservation(self._id)
+
+
 class Pod:
-    def __init__(self, context: ShimContext, make: Make) -> None:
+    def __init__(self, context: ShimContext) -> None:
         self._context = context
-        self._make = make
         self._lock = allocate_lock()
         self._tasks: dict[str, Task] = {}
-        self._making: set[str] = set()
+        self._creating: set[str] = set()
 
     # Finding.
 
@@ -66,10 +76,10 @@ class Pod:
         with self._lock:
             return list(self._tasks.values())
 
-    def making(self) -> list[str]:
-        """The ids of those that are being made."""
+    def creating(self) -> list[str]:
+        """The ids of tasks whose Create is under way."""
         with self._lock:
-            return sorted(self._making)
+            return sorted(self._creating)
 
     def process(self, id: str, exec_id: str) -> Process:
         return self.task(id).process(exec_id)
@@ -96,55 +106,35 @@ class Pod:
 
     # Creating.
 
-    def create(self, request: CreateTaskRequest) -> Task:
+    def reserve(self, id: str) -> Reservation:
+        """`with pod.reserve(id):` for the time of a Create. Refuses an id that is in use or being created, and a second
+        task in a shim that is no pod."""
         with self._lock:
-            if request.id in self._tasks or request.id in self._making:
-                raise already_exists(f"task with id: '{request.id}' already exists")
-            if not self._context.is_sandbox and (self._tasks or self._making):
+            if id in self._tasks or id in self._creating:
+                raise already_exists(f"task with id: '{id}' already exists")
+            if not self._context.is_sandbox and (self._tasks or self._creating):
                 own = self._context.id
                 raise already_exists(f"task with id: '{own}' already exists, and this shim serves it alone")
-            self._making.add(request.id)
-        try:
-            task = self._make_noted(request) if self._context.sandbox_api else self._make(self._context, request, self)
-            with self._lock:
-                self._tasks[request.id] = task
-            task.begin(request)
-            return task
-        finally:
-            with self._lock:
-                self._making.discard(request.id)
+            self._creating.add(id)
+        return Reservation(self, id)
 
-    def _make_noted(self, request: CreateTaskRequest) -> Task:
-        """One that containerd will not run `delete` for."""
-        from shim.task import pod_members
-
-        def leave() -> None:
-            pod_members.leave(self._context.bundle, request.id, request.bundle)
-
-        pod_members.enter(self._context.bundle, request.id, request.bundle)
-        try:
-            task = self._make(self._context, request, self)
-        except BaseException:
-            leave()
-            raise
-        task.init.done.add(leave)
-        return task
-
-    def create_sandbox(self, make: Callable[[], Task]) -> None:
-        """The sandbox, by the Sandbox service."""
+    def reserve_sandbox(self) -> Reservation:
+        """The same for CreateSandbox."""
         own = self._context.id
         with self._lock:
-            if own in self._tasks or own in self._making:
+            if own in self._tasks or own in self._creating:
                 raise already_exists(f"sandbox with id: '{own}' already exists")
-            self._making.add(own)
-        try:
-            task = make()
-            with self._lock:
-                self._tasks[own] = task
-            task.watch()
-        finally:
-            with self._lock:
-                self._making.discard(own)
+            self._creating.add(own)
+        return Reservation(self, own)
+
+    def end_reservation(self, id: str) -> None:
+        with self._lock:
+            self._creating.discard(id)
+
+    def add(self, task: Task) -> None:
+        """From now on the task can be found."""
+        with self._lock:
+            self._tasks[task.id] = task
 
     def check(self, id: str, role: Role) -> None:
         """Refuse a container whose annotations do not fit this shim, before anything is made for it."""
@@ -247,13 +237,13 @@ class Pod:
         if id == self._context.id:
             return True
         with self._lock:
-            return bool(self._tasks) and not self._making and all(task.deleted for task in self._tasks.values())
+            return bool(self._tasks) and not self._creating and all(task.deleted for task in self._tasks.values())
 
     @property
     def is_quiet(self) -> bool:
         """Nothing here holds a resource any more."""
         with self._lock:
-            return not self._making and all(task.init.done.released for task in self._tasks.values())
+            return not self._creating and all(task.init.done.released for task in self._tasks.values())
 
     def end(self) -> None:
         """Before the shim exits: end what still runs and wait, a while, until its resources are free."""

@@ -60,11 +60,11 @@ class SandboxService:
         return methods
 
     def create(self, call: Call) -> bytes:
-        from shim.task.sandbox_spec import make_sandbox
+        from shim.task.create import create_sandbox
 
         request = api.CreateSandboxRequest.decode(call.payload)
         self._must_be_ours(request.sandbox_id)
-        self._pod.create_sandbox(lambda: make_sandbox(self._context, request))
+        create_sandbox(self._context, request, self._pod)
         return EMPTY
 
     def start(self, call: Call) -> bytes:
@@ -75,10 +75,10 @@ class SandboxService:
 
     def platform(self, call: Call) -> bytes:
         from shim.hcs_bindings.windows_version import windows_build
-        from shim.task.sandbox_spec import platform
+        from shim.task.sandbox_spec import sandbox_platform
 
         self._must_be_ours(api.PlatformRequest.decode(call.payload).sandbox_id)
-        system, architecture = platform(self._context)
+        system, architecture = sandbox_platform(self._context)
         version = f"10.0.{windows_build()}" if system == "windows" else ""
         answer = Platform(os=system, architecture=architecture, os_version=version)
         return api.PlatformResponse(platform=answer).encode()

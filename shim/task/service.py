@@ -18,7 +18,7 @@ from __future__ import annotations
 from _thread import start_new_thread
 
 from shim import spans
-from shim.api.wire import read_string, read_tag, skip, varint
+from shim.api.wire import read_string_entry, varint
 from shim.platform import daemon
 from shim.task.errors import to_status, unimplemented
 from shim.task.pod import Pod
@@ -30,24 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from shim.api import task as api
-    from shim.api.task import CreateTaskRequest
     from shim.task.context import ShimContext
-    from shim.task.task import Task
-
-else:
-
-    class _Later:
-        """shim.api.task: sixty classes, which Connect does without."""
-
-        def __getattr__(self, name):
-            from shim.api import task
-
-            value = getattr(task, name)
-            setattr(self, name, value)
-            return value
-
-    api = _Later()
 
 TASK_V2 = "containerd.task.v2.Task"
 TASK_V3 = "containerd.task.v3.Task"
@@ -61,7 +44,7 @@ EMPTY = b""
 
 def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
     """All ttrpc services of this shim, for `Server`. Light: what only a task needs is imported when there is one."""
-    pod = Pod(context, _make)
+    pod = Pod(context)
     service = TaskService(pod, context)
     methods = service.methods()
     services = {
@@ -79,32 +62,16 @@ def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
 
 
 def warm_up(context: ShimContext) -> None:
-    """Import what the first Create and Start will need, while nobody waits. What is asked for rarely is not loaded:
-    the interpreter does one thing at a time, and a Create may be waiting."""
-    from shim.task import create as making
+    """Import what the first Create and Start need, before they arrive. Rarely used modules are not loaded: they would
+    delay a Create that comes in meanwhile, since the interpreter runs one thread at a time."""
+    from shim.task import create
 
-    making.warm_up(context)
-
-
-def _make(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
-    from shim.task import create as making
-
-    return making.make_task(context, request, pod)
+    create.warm_up(context)
 
 
-def read_id(payload: bytes) -> str:
-    """The first field of a request, a text."""
-    position, end, value = 0, len(payload), ""
-    while position < end:
-        tag = payload[position]
-        position += 1
-        if tag > 127:
-            tag, position = read_tag(payload, position, end)
-        if tag == 10:
-            value, position = read_string(payload, position, end)
-        else:
-            position = skip(payload, position, end, tag)
-    return value
+def read_ids(payload: bytes) -> tuple[str, str]:
+    """Fields 1 and 2 of a request, its `id` and `exec_id`, without the module of its message class."""
+    return read_string_entry(payload, 0, len(payload))
 
 
 class TaskService:
@@ -172,12 +139,12 @@ class TaskService:
     # From memory, in the reading thread.
 
     def state(self, call: Call) -> bytes:
-        request = api.StateRequest.decode(call.payload)
-        return self._pod.process(request.id, request.exec_id).state_answer
+        """The most frequent call, and therefore decoded without its message class."""
+        return self._pod.process(*read_ids(call.payload)).state_answer
 
     def connect(self, call: Call) -> bytes:
         """The first call of all. Its messages are two numbers and a text, read and written without their classes."""
-        fields = ((b"\x08", self._context.pid), (b"\x10", self._pod.task_pid(read_id(call.payload))))
+        fields = ((b"\x08", self._context.pid), (b"\x10", self._pod.task_pid(read_ids(call.payload)[0])))
         return b"".join(tag + varint(value) for tag, value in fields if value)
 
     def processor_info(self, call: Call) -> bytes:
@@ -193,7 +160,9 @@ class TaskService:
         raise unimplemented("HCS cannot checkpoint a container")
 
     def wait(self, call: Call) -> bytes:
-        request = api.WaitRequest.decode(call.payload)
+        from shim.api.task import WaitRequest
+
+        request = WaitRequest.decode(call.payload)
         process = self._pod.process(request.id, request.exec_id)
 
         def answer() -> None:
@@ -204,7 +173,9 @@ class TaskService:
         return deferred
 
     def shutdown(self, call: Call) -> bytes:
-        request = api.ShutdownRequest.decode(call.payload)
+        from shim.api.task import ShutdownRequest
+
+        request = ShutdownRequest.decode(call.payload)
         if not self._pod.ends_with(request.id):
             return EMPTY
         # The answer first: containerd would report a lost connection instead. It may remove the bundle right after it.
@@ -226,66 +197,85 @@ class TaskService:
     # In a worker.
 
     def create(self, call: Call) -> bytes:
-        task = self._pod.create(api.CreateTaskRequest.decode(call.payload))
-        return api.CreateTaskResponse(pid=task.init.pid).encode()
+        from shim.api.task import CreateTaskRequest, CreateTaskResponse
+        from shim.task.create import create_task
+
+        task = create_task(self._context, CreateTaskRequest.decode(call.payload), self._pod)
+        return CreateTaskResponse(pid=task.init.pid).encode()
 
     def start(self, call: Call) -> bytes:
-        request = api.StartRequest.decode(call.payload)
-        return api.StartResponse(pid=self._pod.task(request.id).start(request.exec_id)).encode()
+        from shim.api.task import StartRequest, StartResponse
+
+        request = StartRequest.decode(call.payload)
+        return StartResponse(pid=self._pod.task(request.id).start(request.exec_id)).encode()
 
     def delete(self, call: Call) -> bytes:
-        request = api.DeleteRequest.decode(call.payload)
+        from shim.api.task import DeleteRequest, DeleteResponse
+
+        request = DeleteRequest.decode(call.payload)
         process = self._pod.delete(request.id, request.exec_id)
-        return api.DeleteResponse(
-            pid=process.pid, exit_status=process.exit_status, exited_at=process.exited_at
-        ).encode()
+        return DeleteResponse(pid=process.pid, exit_status=process.exit_status, exited_at=process.exited_at).encode()
 
     def pids(self, call: Call) -> bytes:
+        from shim.api.task import PidsRequest, PidsResponse
         from shim.task.stats import collect
 
-        task = self._pod.task(api.PidsRequest.decode(call.payload).id)
-        return api.PidsResponse(processes=collect.pids(task)).encode()
+        task = self._pod.task(PidsRequest.decode(call.payload).id)
+        return PidsResponse(processes=collect.pids(task)).encode()
 
     def stats(self, call: Call) -> bytes:
+        from shim.api.task import StatsRequest, StatsResponse
         from shim.task.stats import collect
 
-        task = self._pod.task(api.StatsRequest.decode(call.payload).id)
-        return api.StatsResponse(stats=collect.stats(task)).encode()
+        task = self._pod.task(StatsRequest.decode(call.payload).id)
+        return StatsResponse(stats=collect.stats(task)).encode()
 
     def pause(self, call: Call) -> bytes:
-        self._pod.task(api.PauseRequest.decode(call.payload).id).pause()
+        from shim.api.task import PauseRequest
+
+        self._pod.task(PauseRequest.decode(call.payload).id).pause()
         return EMPTY
 
     def resume(self, call: Call) -> bytes:
-        self._pod.task(api.ResumeRequest.decode(call.payload).id).resume()
+        from shim.api.task import ResumeRequest
+
+        self._pod.task(ResumeRequest.decode(call.payload).id).resume()
         return EMPTY
 
     def kill(self, call: Call) -> bytes:
-        request = api.KillRequest.decode(call.payload)
+        from shim.api.task import KillRequest
+
+        request = KillRequest.decode(call.payload)
         self._pod.kill(request.id, request.exec_id, request.signal, request.all)
         return EMPTY
 
     def exec(self, call: Call) -> bytes:
-        from shim.task import create as making
+        from shim.api.task import ExecProcessRequest
+        from shim.task.create import create_exec
 
-        request = api.ExecProcessRequest.decode(call.payload)
-        making.add_exec(self._context, self._pod.task(request.id), request)
+        request = ExecProcessRequest.decode(call.payload)
+        create_exec(self._context, self._pod.task(request.id), request)
         return EMPTY
 
     def resize_pty(self, call: Call) -> bytes:
-        request = api.ResizePtyRequest.decode(call.payload)
+        from shim.api.task import ResizePtyRequest
+
+        request = ResizePtyRequest.decode(call.payload)
         self._pod.process(request.id, request.exec_id).resize(request.width, request.height)
         return EMPTY
 
     def close_io(self, call: Call) -> bytes:
-        request = api.CloseIORequest.decode(call.payload)
+        from shim.api.task import CloseIORequest
+
+        request = CloseIORequest.decode(call.payload)
         self._pod.process(request.id, request.exec_id).close_stdin()
         return EMPTY
 
     def update(self, call: Call) -> bytes:
+        from shim.api.task import UpdateTaskRequest
         from shim.task.update import container
 
-        request = api.UpdateTaskRequest.decode(call.payload)
+        request = UpdateTaskRequest.decode(call.payload)
         container.require_resources(request)
         container.apply(self._pod.task(request.id), request)
         return EMPTY

@@ -92,12 +92,11 @@ class Task:
         self.last_processes: list[Document] = []
         self.init = Process(id, id, bundle, io, log, self._launch_init, self._init_ended, event_of, self._stop_all)
 
-    def begin(self, request: CreateTaskRequest) -> None:
-        """It can be found now: tell so, and from here on notice the container's end."""
+    def publish_created(self, request: CreateTaskRequest) -> None:
         self._announce.created(request)
-        self.watch()
 
-    def watch(self) -> None:
+    def watch_container(self) -> None:
+        """From now on the exit of the container stops the task."""
         self.container.on_exit(self._container_exited)
 
     # Processes.

@@ -203,7 +203,7 @@ def inspect(pod: Pod, context: ShimContext, call: Call) -> bytes:
         "hcs": os.environ.get("HCS_EMULATOR_DIR", ""),
         "options": context.options_type,
         "tasks": [_task(task, request.properties) for task in pod.tasks()],
-        "making": pod.making(),
+        "creating": pod.creating(),
         "vm": None if vm is None else _vm(vm, request.properties),
     }
     return InspectResponse(json=json.dumps(found)).encode()

@@ -12,7 +12,7 @@ from shim.api import events
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.api.task import CreateTaskRequest
-    from shim.task.events.publisher import Publisher
+    from shim.task.events.publisher import Event, Publisher
     from shim.task.process import Process
 
 
@@ -68,3 +68,17 @@ class Announcer:
 
     def out_of_memory(self) -> None:
         self._publish("/tasks/oom", events.TaskOOM(container_id=self._id))
+
+
+class UnpublishedEvents(Announcer):
+    """For a task that containerd knows nothing about."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self._publish = _drop
+        self._id = ""
+
+
+def _drop(topic: str, event: Event) -> None:
+    pass

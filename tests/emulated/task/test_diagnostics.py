@@ -174,7 +174,7 @@ def test_inspect(shim: Shim, shims: Shims, emulator: Emulator) -> None:
     found = inspect(shim, properties=True)
     assert found["namespace"] == "tests" and found["id"] == "c1" and found["pid"] == shim.pid
     assert found["address"] == shim.address and found["bundle"] == str(shim.path) and found["vm"] is None
-    assert found["hcs"] == str(emulator.directory) and found["making"] == []
+    assert found["hcs"] == str(emulator.directory) and found["creating"] == []
     task = found["tasks"][0]
     assert task["state"] == "running" and task["pid"] == shim.state().pid and task["exit_status"] is None
     assert task["properties"]["Id"] == "c1" and task["properties"]["State"] == "Running"

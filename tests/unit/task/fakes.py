@@ -23,7 +23,7 @@ from shim.task.pod import Pod, Role
 from shim.task.service import TASK_V2, TaskService
 from shim.task.task import Task
 from shim.ttrpc.client import Client
-from shim.ttrpc.server import Server
+from shim.ttrpc.server import Call, Server
 from shim.ttrpc.status import StatusError
 from tests.support.task_client import TaskClient
 
@@ -225,8 +225,8 @@ class Harness(TaskClient):
             is_sandbox=is_sandbox, debug=False, publisher=self.publisher,  # type: ignore[arg-type]
             log=Log(NullChannel()), pid=4242, on_shutdown=self._on_shutdown,
         )  # fmt: skip
-        self.pod = Pod(self.context, self._make)
-        methods = TaskService(self.pod, self.context).methods()
+        self.pod = Pod(self.context)
+        methods = _Service(self).methods()
         self.server = Server({TASK_V2: methods})
         self.clients: list[Client] = []
         super().__init__(self.dial(), id, bundle)
@@ -247,13 +247,22 @@ class Harness(TaskClient):
         self.shutdowns.append(now)
         self.shutdown_requested.set()
 
-    def _make(self, context: ShimContext, request: api.CreateTaskRequest, pod: Pod) -> Task:
-        pod.check(request.id, self.roles.get(request.id, Role("", "")))
+    def create_task(self, request: api.CreateTaskRequest) -> Task:
+        """As `shim.task.create.create_task`, with a fake container."""
+        with self.pod.reserve(request.id):
+            task = self._new_task(request)
+            self.pod.add(task)
+            task.publish_created(request)
+            task.watch_container()
+            return task
+
+    def _new_task(self, request: api.CreateTaskRequest) -> Task:
+        self.pod.check(request.id, self.roles.get(request.id, Role("", "")))
         container = self.containers.setdefault(request.id, FakeContainer())
         io = FakeIO(request.stdin, request.stdout, request.stderr, request.terminal)
         self.ios[request.id] = io
         announcer = Announcer(self.publisher, request.id)  # type: ignore[arg-type]
-        return Task(request.id, request.bundle, container, {"init": True}, io, announcer, context.log)
+        return Task(request.id, request.bundle, container, {"init": True}, io, announcer, self.context.log)
 
     def add_exec(self, exec_id: str, id: str = "c1", *, terminal: bool = False) -> FakeIO:
         """What Exec does once the request has been read."""
@@ -272,6 +281,18 @@ class Harness(TaskClient):
         self.add_exec(exec_id, id)
         self.start(exec_id, id)
         return self.containers[id].processes[-1]
+
+
+class _Service(TaskService):
+    """Its Create makes tasks with fake containers; everything else is real."""
+
+    def __init__(self, harness: Harness) -> None:
+        super().__init__(harness.pod, harness.context)
+        self._harness = harness
+
+    def create(self, call: Call) -> bytes:
+        task = self._harness.create_task(api.CreateTaskRequest.decode(call.payload))
+        return api.CreateTaskResponse(pid=task.init.pid).encode()
 
 
 def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
