@@ -31,29 +31,29 @@ def _has(recording: list[str], all_of: tuple[str, ...]) -> bool:
     return all(any(re.fullmatch(one, line) for line in recording) for one in all_of)
 
 
-SECOND_HANDLE = "A kill goes through a second handle without callbacks"
-CLOSED_LATER = "An exit is told before the handle of its process is closed"
-LAST_FIGURES = "Figures are taken once more at the end"
-EARLIER = "A wrong spec is refused before anything is made"
-LINUX = "What Linux clients can read"
-RACES = "Who is faster"
-DELETE = "`delete` frees what the ledger lists and tells the true exit status"
-FREED = "What a failed Create has made is freed"
-EXECS_FIRST = "Execs that are left end first"
+SECOND_HANDLE = "A kill uses a second handle without callbacks"
+CLOSED_LATER = "The exit is published before the process handle is closed"
+LAST_FIGURES = "Stats are sampled once more at exit"
+EARLIER = "An invalid spec is refused before anything is created"
+LINUX = "Message types for Linux clients"
+RACES = "Races"
+DELETE = "`delete` releases the ledger and returns the real exit status"
+FREED = "A failed Create is cleaned up"
+EXECS_FIRST = "Execs are terminated before the container is shut down"
 NAMESPACE = "A namespace is deleted through HCN"
-GUEST_NETWORK = "The guest is told which kind of resource goes"
-POD = "Deleting a sandbox ends its containers"
+GUEST_NETWORK = "The guest receives the resource type on removal"
+POD = "Deleting a sandbox stops its containers"
 
 REFUSED = r"answer Create (?!OK).*"
 
 EXPECTED = (
     Expected(
-        "Connect tells the pid of the task",
+        "Connect returns the pid of the task",
         r"answer Connect: taskPid is missing",
         (r"answer start OK", r"answer Connect OK"),
     ),
     Expected(
-        "No question after create",
+        "No property query after create",
         r"hcs - HcsGetComputeSystemProperties <id>(@vm)?",
         (r"hcs HcsGetComputeSystemProperties <id>(@vm)?", r"hcs HcsCreateComputeSystem .*"),
     ),
@@ -67,7 +67,7 @@ EXPECTED = (
     Expected(LAST_FIGURES, r"guest guest:GetProperties .*: Query.PropertyTypes\[0\] is .*"),
     Expected(LAST_FIGURES, r"answer (Pids|Stats): code Unknown, here OK", (r"answer Pids Unknown",)),
     Expected(
-        "Streams are closed when Create fails",
+        "Stdio is closed when Create fails",
         r"answer after-failed-create: it is .*, here \"released\"",
         (r"answer after-failed-create OK",),
     ),
@@ -85,10 +85,10 @@ EXPECTED = (
     Expected(FREED, r"hcs \+ HcsModifyServiceSettings", given=(REFUSED, r"hcs HcsModifyServiceSettings")),
     Expected("A second Create is refused at once", r"answer Create: code Unknown, here AlreadyExists"),
     Expected(
-        "A VM that has not started has no containers", r"answer Create: text .*handle has already been closed', .*"
+        "A failed VM start fails Create", r"answer Create: text .*handle has already been closed', .*"
     ),
-    Expected("A wrong option is an invalid argument", r"answer Create: code Unknown, here InvalidArgument"),
-    Expected("What this shim does not make", r"answer Create: code Unknown, here Unimplemented"),
+    Expected("An invalid option is InvalidArgument", r"answer Create: code Unknown, here InvalidArgument"),
+    Expected("Unsupported container types", r"answer Create: code Unknown, here Unimplemented"),
     Expected(
         EXECS_FIRST,
         r"answer (Wait\(.+\)|Delete\(.+\)|State): exitStatus is \d+, here 4294967295",
@@ -96,7 +96,7 @@ EXPECTED = (
     ),
     Expected(EXECS_FIRST, r"guest \+ guest:SignalProcess \S+", given=(r"answer Exec\(.*\) OK",)),
     Expected(
-        "A process that did not start is not asked to end",
+        "A process that did not start is terminated without a shutdown",
         r"guest - guest:Shutdown(Graceful|Forced) \S+",
         given=(r"answer Start Unknown",),
     ),
@@ -106,20 +106,20 @@ EXPECTED = (
         (r"answer Pids OK", r"hcs HcsGetComputeSystemProperties <id> ProcessList"),
     ),
     Expected(LINUX, r"answer Stats: (figures is missing|type is .*)"),
-    Expected("Memory of a VM under Wine", r"answer Stats: code Unknown, here OK"),
+    Expected("VM memory under Wine", r"answer Stats: code Unknown, here OK"),
     Expected(
-        "HCS is asked whether it can pause",
+        "Pause calls HCS",
         r"hcs \+ HcsPauseComputeSystem <id>",
         (r"answer Pause .*", r"hcs HcsCreateProcess <id>"),
     ),
-    Expected("HCS is asked whether it can pause", r"answer (Pause|Resume): code Unimplemented, here NotFound"),
+    Expected("Pause calls HCS", r"answer (Pause|Resume): code Unimplemented, here NotFound"),
     Expected(
-        "Nobody is asked for the figures of what has not started",
+        "Stats of a created container do not call HCS",
         r"hcs - HcsGetComputeSystemProperties <id> (ProcessList|Statistics)",
         (r"case own-created", r"answer Pids Unknown"),
     ),
     Expected(
-        "A directory for dumps is opened to VMs by HCS", r"hcs \+ GrantVmAccess", (r"case own-hv-dump-directory",)
+        "HCS grants VMs access to a dump directory", r"hcs \+ GrantVmAccess", (r"case own-hv-dump-directory",)
     ),
     Expected(NAMESPACE, r"hcs - HNSCall", (r"hcs HNSCall",)),
     Expected(NAMESPACE, r"hcs \+ HcnDeleteNamespace", (r"hcs HNSCall",)),
@@ -135,7 +135,7 @@ EXPECTED = (
     Expected(DELETE, r"answer delete-cmd: .*", (r"answer delete-cmd OK",)),
     Expected(DELETE, r"hcs - HcsOpenComputeSystem <id>", given=(r"answer delete-cmd OK",)),
     Expected(DELETE, r"hcs \+ HcsShutDownComputeSystem <id>", given=(r"answer delete-cmd OK",)),
-    Expected("An exit that was missed is asked for", r"hcs \+ HcsGetProcessProperties <pid>"),
+    Expected("A missed exit is polled", r"hcs \+ HcsGetProcessProperties <pid>"),
     Expected(
         GUEST_NETWORK,
         r"guest [+-] guest:ModifySettings \S+ Remove( {2}Network)?",
@@ -152,12 +152,12 @@ EXPECTED = (
         r"answer Start: text .hcs::System::CreateProcess: .*",
     ),
     Expected(
-        "New limits of a VM are an `Update`",
+        "New VM limits are an `Update`",
         r"hcs [+-] HcsModifyComputeSystem <id>@vm (Update)? VirtualMachine/ComputeTopology/"
         r"(Memory/SizeInMB|Processor/Limits|Processor/CpuGroup)",
         (r"hcs HcsModifyComputeSystem <id>@vm {2}VirtualMachine/ComputeTopology/Memory/SizeInMB",),
     ),
-    Expected("What HCN says is handed on", r"guest .*Settings.HostComputeNamespace is .*, not in theirs"),
+    Expected("HCN settings are passed on unchanged", r"guest .*Settings.HostComputeNamespace is .*, not in theirs"),
     Expected(RACES, r"answer State: (exitStatus is (missing|255, (not in theirs|here \d+))|exitedAt is .*)"),
     Expected(RACES, r"answer State: status is \"(RUNNING|STOPPED)\", here \"(RUNNING|STOPPED)\""),
     Expected(RACES, r"answer Kill\(.*\): code NotFound, here OK"),

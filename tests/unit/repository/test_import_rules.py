@@ -64,7 +64,7 @@ def test_imports_point_one_way(path: Path) -> None:
 
 
 def test_the_emulator_knows_nothing_of_the_shim() -> None:
-    """It stands for Windows: what both shared could be wrong in both (docs/explanation/decisions.md)."""
+    """docs/explanation/decisions/0028-no-shared-code.md"""
     files = (ROOT / "hcs_emulator").rglob("*.py")
     found = {f"{path.relative_to(ROOT)}: {name}" for path in files for name in imports(path)}
     assert not {one for one in found if one.split(": ")[1].split(".")[0] in {*OTHER_PACKAGES, "shim"}}
