@@ -136,7 +136,7 @@ HOST_PROCESS = Annotation(
     EXACTLY_TRUE,
     ANY,
     "A host-process container: processes of the host itself, or of the utility VM it is in, with the container's files "
-    "at a place among its own. See [usage.md](../tutorial/first-containers.md).",
+    "at a place among its own. See [Run host process containers](../how-to/host-process-containers.md).",
     default="false",
 )
 HOST_PROCESS_INHERIT_USER = Annotation(

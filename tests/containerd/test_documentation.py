@@ -1,4 +1,4 @@
-"""docs/tutorial/first-containers.md tells the truth: its `sh` blocks are run, in order, on each containerd."""
+"""The `sh` blocks of the tutorial and of the how-to pages run, in order, on each containerd."""
 
 from __future__ import annotations
 
@@ -17,19 +17,29 @@ from tests.containerd.daemon import Containerd
 from tests.support.emulator import Emulator
 from tests.support.image import make_image
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorial" / "first-containers.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+# In the order in which they build on each other.
+PAGES = (
+    "tutorial/first-containers.md",
+    "how-to/host-process-containers.md",
+    "how-to/emulator.md",
+    "how-to/troubleshooting.md",
+)
 PLACE = "/srv/windows"
 IMAGE = "docker.io/library/busybox:latest"
 
 
-def page_script(place: Path) -> str:
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    assert len(blocks) > 5
+def pages_script(place: Path) -> str:
+    blocks = []
+    for page in PAGES:
+        found = re.findall(r"^```sh\n(.*?)^```$", (DOCS / page).read_text(), re.DOTALL | re.MULTILINE)
+        assert found, f"no `sh` block in {page}"
+        blocks += found
     return "set -eux -o pipefail\n" + "\n".join(blocks).replace(PLACE, str(place))
 
 
 def image_archive(directory: Path) -> Path:
-    """An image with a shell in it, of the name that the page uses: nothing is fetched in a test."""
+    """An image with a shell in it, of the name that the pages use: nothing is fetched in a test."""
     root = make_image(directory / "image")
     shutil.copy(shutil.which("hostname") or "/bin/hostname", root / "bin" / "hostname")
     layer = directory / "layer.tar"
@@ -51,7 +61,7 @@ def image_archive(directory: Path) -> Path:
     return target
 
 
-def test_every_block_of_the_page(
+def test_shell_blocks_of_the_pages_succeed(
     start_containerd: Callable[..., Containerd], emulator: Emulator, tmp_path: Path
 ) -> None:
     containerd = start_containerd()
@@ -63,25 +73,26 @@ def test_every_block_of_the_page(
     env = containerd.env | {"CONTAINERD_ADDRESS": str(containerd.address), "CONTAINERD_NAMESPACE": "tests"}
     try:
         done = subprocess.run(
-            ["bash", "-c", page_script(place)], env=env, capture_output=True, text=True, timeout=100, check=False
+            ["bash", "-c", pages_script(place)], env=env, capture_output=True, text=True, timeout=100, check=False
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, said + containerd.log()
-        for told in (
+        output = done.stdout + done.stderr
+        assert done.returncode == 0, output + containerd.log()
+        for expected in (
             "Hello from a Windows base layer.",
             "Good day, ContainerUser",
             "exit code 3",
             "exit code 7",
             "isolated@vm",
             "in the pod",
+            "exit code 4",
             "I am 0 on",
             "0x80370109 HCS_E_CONNECTION_TIMEOUT",
             "as expected",
             "HCS_E_UNEXPECTED_EXIT",
         ):
-            assert told in said, f"{told!r} is not in\n{said}"
+            assert expected in output, f"{expected!r} is not in\n{output}"
         assert "Hello from a Windows base layer." in (place / "hello.log").read_text()
     finally:
-        # The page stops the fixture's emulator and starts another in its place.
+        # The pages stop the fixture's emulator and start another one.
         subprocess.run([runhcs, "emulator", "stop"], env=env, check=False, timeout=60, capture_output=True)
     containerd.expect_clean()
