@@ -37,10 +37,10 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     # The first word that names a command decides which module is needed; the others only lend their help line.
     chosen = next((word for word in arguments if word in COMMANDS), None)
-    if not host.EMULATES and chosen in LINUX_ONLY:
+    if not host.IS_EMULATED and chosen in LINUX_ONLY:
         parser.error(f"{chosen} is for Linux, where HCS is emulated; `runhcs doctor` looks at this machine")
     for name, (module_name, summary) in COMMANDS.items():
-        if not host.EMULATES and name in LINUX_ONLY:
+        if not host.IS_EMULATED and name in LINUX_ONLY:
             continue
         if name != chosen:
             commands.add_parser(name, help=summary)

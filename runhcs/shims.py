@@ -28,7 +28,7 @@ from shim.ttrpc import status
 from shim.ttrpc.client import Client
 from shim.ttrpc.status import ClosedError, StatusError
 
-WINDOWS = not host.EMULATES
+WINDOWS = not host.IS_EMULATED
 SOCKETS = os.environ.get("RUNHCS_SOCKET_DIR") or "/run/containerd/s"
 STATE = r"C:\ProgramData\containerd\state" if WINDOWS else "/run/containerd"
 # Bundles are below the state of the plugin that made them: tasks', or sandboxes' where the shim is the sandboxer.

@@ -1,15 +1,15 @@
 """containerd-shim-runhcs-v1: from argv to a command.
 
 containerd runs this at least twice per container, so nothing is imported before the command is known, and then only
-what that command needs: `tests/emulated/commands/test_import_budget.py` holds the list. argparse alone would cost more
-than everything `start` does.
+what that command needs: `tests/support/import_budget.py` lists the modules. argparse alone would cost more than
+everything `start` does.
 """
 
 from __future__ import annotations
 
 import sys
 
-from shim.commands import CommandError, Flags, leave
+from shim.commands import CommandError, Flags, exit_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 TEXT_FLAGS = ("namespace", "address", "publish-binary", "id", "bundle", "socket", "listener", "standby")
 SWITCHES = ("debug", "is-sandbox", "spawned")
-QUESTIONS = {"v": "version", "version": "version", "info": "info", "h": "help", "help": "help"}
+QUERIES = {"v": "version", "version": "version", "info": "info", "h": "help", "help": "help"}
 ACTIONS = ("start", "delete", "serve")
-TRUTH = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+BOOLEANS = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
 
 HELP = """\
 containerd-shim-runhcs-v1 is run by containerd, not by hand: it serves the containers of one pod whose runtime is
@@ -27,8 +27,8 @@ io.containerd.runhcs.v1. To see it work, use `ctr run --runtime io.containerd.ru
 
   containerd-shim-runhcs-v1 FLAGS start     in a bundle directory: start the daemon, or find the pod's, and print its
                                             address
-  containerd-shim-runhcs-v1 FLAGS delete    free what a container left behind, print a DeleteResponse
-  containerd-shim-runhcs-v1 FLAGS serve     be the daemon, in the foreground (needs -socket)
+  containerd-shim-runhcs-v1 FLAGS delete    release what a container left behind, print a DeleteResponse
+  containerd-shim-runhcs-v1 FLAGS serve     run the daemon in the foreground (needs -socket)
   containerd-shim-runhcs-v1 -info           print a RuntimeInfo
   containerd-shim-runhcs-v1 -version        print versions
 
@@ -43,16 +43,16 @@ Flags take one dash or two, a value after a space or after '=':
   -debug                  log at debug level
 
 Runtime options are read from stdin by start, serve and -info (a protobuf Any, or BootstrapParams; empty is fine).
-TTRPC_ADDRESS in the environment says where events go, RUNHCS_SOCKET_DIR where sockets are made (default
+TTRPC_ADDRESS in the environment is the address for events, RUNHCS_SOCKET_DIR the directory of sockets (default
 /run/containerd/s).
 """
 
 
 def parse(arguments: list[str]) -> tuple[str, Flags]:
-    """What is wanted, and the flags. The action may stand anywhere; containerd puts it last."""
+    """The command, and the flags. The action may be at any position; containerd puts it last."""
     flags = Flags()
     action = ""
-    question = ""
+    query = ""
     rest = iter(arguments)
     for word in rest:
         if not word.startswith("-") or word == "-":
@@ -70,23 +70,23 @@ def parse(arguments: list[str]) -> tuple[str, Flags]:
                     raise CommandError(f"-{name} needs a value: -{name} VALUE")
                 value = following
             setattr(flags, name.replace("-", "_"), value)
-        elif name in SWITCHES or name in QUESTIONS:
-            if equals and value.lower() not in TRUTH:
+        elif name in SWITCHES or name in QUERIES:
+            if equals and value.lower() not in BOOLEANS:
                 raise CommandError(f"-{name}={value} is neither true nor false")
-            on = TRUTH[value.lower()] if equals else True
+            on = BOOLEANS[value.lower()] if equals else True
             if name in SWITCHES:
                 setattr(flags, name.replace("-", "_"), on)
             elif on:
-                question = question or QUESTIONS[name]
+                query = query or QUERIES[name]
         else:
             raise CommandError(f"unknown flag {word.partition('=')[0]}: -help lists the flags")
-    if not (question or action):
+    if not (query or action):
         raise CommandError("no action: use start, delete or serve, or -help")
-    return question or action, flags
+    return query or action, flags
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code."""
+    """Run the command; returns the exit code."""
     command = ""
     try:
         words = sys.argv[1:] if arguments is None else arguments
@@ -130,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
     except CommandError as error:
         return fail(command, str(error))
     except Exception as error:
-        # A traceback would become the message that users of containerd see. The type names the place well enough.
+        # A traceback would become the message that containerd's users see. The exception's type identifies the failure.
         return fail(command, f"unexpected {type(error).__name__}: {error}; please report this")
     return 0
 
@@ -142,8 +142,8 @@ def fail(command: str, message: str) -> int:
 
 
 def command() -> NoReturn:
-    """The program. It leaves without the interpreter's farewell, which takes as long as some commands."""
-    leave(main())
+    """The entry point. It exits without the interpreter's finalization, which takes as long as some commands."""
+    exit_process(main())
 
 
 if __name__ == "__main__":

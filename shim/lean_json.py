@@ -1,7 +1,7 @@
 """JSON without the `json` package and the `re` it imports: the standard library's C scanner and encoder by themselves.
 
-`loads` reads what `json.loads` reads, to the same objects; only errors are plainer: `ValueError` with a sentence.
-`dumps` writes what `json.dumps` writes when told to leave out spaces and to leave text as it is.
+`loads` accepts what `json.loads` accepts and returns the same objects; only errors are plainer: `ValueError` with a
+message. `dumps` writes what `json.dumps` writes without spaces and with `ensure_ascii=False`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _SPACE = " \t\n\r"
 
 
 class _Settings:
-    """What the scanner asks its context for: the defaults of json.JSONDecoder."""
+    """The scanner's context: the defaults of json.JSONDecoder."""
 
     strict = True
     object_hook = None
@@ -28,11 +28,11 @@ class _Settings:
 _scan = _json.make_scanner(_Settings)  # type: ignore[arg-type]
 
 
-def _refuse(value: object) -> object:
+def _reject(value: object) -> object:
     raise TypeError(f"{type(value).__name__} is no value of JSON")
 
 
-_encode = _json.make_encoder(None, _refuse, _json.encode_basestring, None, ":", ",", False, False, False)
+_encode = _json.make_encoder(None, _reject, _json.encode_basestring, None, ":", ",", False, False, False)
 
 
 def dumps(value: object) -> str:
@@ -52,7 +52,7 @@ def loads(data: bytes | str) -> object:
     except UnicodeDecodeError:
         raise ValueError("not UTF-8") from None
     except SystemError:
-        # The scanner builds its errors with json.decoder, if that is loaded: now it may be.
+        # The scanner raises its errors with json.decoder if that is imported; import it for the message.
         import json
 
         json.loads(text)

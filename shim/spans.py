@@ -1,13 +1,13 @@
-"""Spans: what a shim did when, for those who measure it.
+"""Spans: the timing of a shim's calls and phases, for performance measurements.
 
-`RUNHCS_SPANS` names a directory; a daemon that finds it set keeps a note of every call it answers, of the phases inside
-and of every call of HCS's libraries, and leaves them there as a file when it ends. Without it nothing is kept: `span`
-gives the same empty thing each time, and calls of HCS are not even wrapped.
+`RUNHCS_SPANS` names a directory. If it is set, a daemon records every call it answers, the phases inside, and every
+call of the HCS libraries, and writes them to a file there when it exits. Otherwise nothing is recorded: `span` returns
+the same no-op object each time, and calls of HCS are not wrapped.
 
 A span is (task, thread, name, begin, end) in nanoseconds of `perf_counter`, which on Linux is the monotonic clock that
-all processes share. Spans of one thread lie inside one another, so that what belongs to what needs no ids. Names: `rpc
-Create` for a call that was answered, `hcs HcsStartComputeSystem` for one that was made, `guest Create` for one of a
-VM's guest, and a plain word for a phase.
+all processes share. Spans of one thread are nested, so that parents need no ids. Names: `rpc Create` for a call that
+was answered, `hcs HcsStartComputeSystem` for one that was made, `guest Create` for one to a VM's guest, and a plain
+word for a phase.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ VARIABLE = "RUNHCS_SPANS"
 RPC = "rpc "
 HCS = "hcs "
 GUEST = "guest "
-# A shim that lives for months must not grow by being watched.
-MOST = 200_000
+# Bounded: a traced shim may run for months.
+MAX_SPANS = 200_000
 
 _records: list[Record] | None = None
 _tasks: dict[int, str] = {}
 
 
-def begin() -> None:
-    """Keep spans from now on."""
+def enable() -> None:
+    """Record spans from now on."""
     global _records
     _records = []
 
 
-def is_on() -> bool:
+def is_enabled() -> bool:
     return _records is not None
 
 
 def _add(name: str, begun: int) -> None:
     ended = perf_counter_ns()
-    if _records is not None and len(_records) < MOST:
+    if _records is not None and len(_records) < MAX_SPANS:
         thread = get_ident()
         _records.append((_tasks.get(thread, ""), thread, name, begun, ended))
 
 
-class _Nothing:
+class _NoSpan:
     __slots__ = ()
 
     def __enter__(self) -> None:
@@ -74,7 +74,7 @@ class _Span:
 
 
 class _TaskSpan(_Span):
-    """The outermost one of its thread: what is inside is about its task."""
+    """The outermost span of its thread: the spans inside belong to its task."""
 
     __slots__ = ("_task",)
 
@@ -91,20 +91,20 @@ class _TaskSpan(_Span):
         _tasks.pop(get_ident(), None)
 
 
-_NOTHING = _Nothing()
+_NO_SPAN = _NoSpan()
 
 
-def span(name: str) -> _Span | _Nothing:
+def span(name: str) -> _Span | _NoSpan:
     """`with span("layers"):` for a phase."""
-    return _NOTHING if _records is None else _Span(name)
+    return _NO_SPAN if _records is None else _Span(name)
 
 
-def task_span(name: str, task: str) -> _Span | _Nothing:
-    return _NOTHING if _records is None else _TaskSpan(name, task)
+def task_span(name: str, task: str) -> _Span | _NoSpan:
+    return _NO_SPAN if _records is None else _TaskSpan(name, task)
 
 
 def traced(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a span around each call; the function itself when none are kept."""
+    """The function with a span around each call; the function itself if spans are off."""
     if _records is None:
         return function
 
@@ -119,7 +119,7 @@ def traced(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rpc(method: str, handler: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """A handler with a span around each call, which is about the task that the request names."""
+    """A handler with a span around each call, for the task that the request names."""
     if _records is None:
         return handler
 
@@ -138,10 +138,10 @@ def _id_of(payload: bytes) -> str:
 
 
 def document(pid: int, id: str) -> bytes:
-    """What there is, as JSON. It is taken away by this."""
+    """All spans as JSON. Disables spans and drops them."""
     import json
 
     global _records
-    kept, _records = _records or [], None
-    found = {"version": 1, "pid": pid, "id": id, "clock": "perf_counter", "unit": "ns", "spans": kept}
+    recorded, _records = _records or [], None
+    found = {"version": 1, "pid": pid, "id": id, "clock": "perf_counter", "unit": "ns", "spans": recorded}
     return json.dumps(found, separators=(",", ":")).encode()

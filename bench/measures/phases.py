@@ -88,7 +88,7 @@ def _one_span(lab: Lab) -> None:
     """In this process, which is as good as any."""
     for name, is_on in (("spans: one that is not kept", False), ("spans: one that is kept", True)):
         if is_on:
-            recording.begin()
+            recording.enable()
         try:
             for _ in range(20):
                 begin = time.perf_counter_ns()
@@ -97,6 +97,6 @@ def _one_span(lab: Lab) -> None:
                         pass
                 lab.session.run.cost(name, "us", (time.perf_counter_ns() - begin) / BURST / 1e3, note=f"{BURST} each")
                 if is_on:
-                    recording.begin()
+                    recording.enable()
         finally:
             recording.document(0, "")

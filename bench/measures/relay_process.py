@@ -9,7 +9,7 @@ from shim.platform.stdio_endpoints import Pump, Relay, duplicate
 
 def main() -> None:
     done = Event()
-    Relay().add(Pump(duplicate(0), duplicate(1), done.set, keeps_reading=True))
+    Relay().add(Pump(duplicate(0), duplicate(1), done.set, survives_sink_failure=True))
     done.wait()
 
 

@@ -97,7 +97,7 @@ static int listen_at(const struct sockaddr_un *address) {
 }
 
 /* In the child: nothing of the caller's world. Only system calls, since the parent's memory is shared. */
-static bool leave_world(const int sources[6], int count) {
+static bool detach(const int sources[6], int count) {
     setsid();
     if (chdir("/") != 0)
         return false;
@@ -129,7 +129,7 @@ static pid_t spawn(const struct settings *settings, const struct daemon *daemon,
     has_failed = false;
     pid_t child = vfork();
     if (child == 0) {
-        if (leave_world(sources, count))
+        if (detach(sources, count))
             execv(settings->python, words);
         has_failed = true;
         _exit(127);

@@ -55,7 +55,7 @@ def containerd_version(program: str) -> Check:
     path = shutil.which(program)
     if path is None:
         step = "install containerd 1.6 or later"
-        if host.EMULATES:
+        if host.IS_EMULATED:
             step += "; `runhcs demo` and the tests bring their own way of running shims"
         return Check("containerd", "warn", "not in PATH", step)
     said = output(path, "--version") or ""
@@ -71,7 +71,7 @@ def containerd_version(program: str) -> Check:
 def shim_in(path: str, whose: str, install: str = "run `runhcs install`") -> Check:
     """Whether containerd finds the shim in this PATH, and whether what it finds is this version; `install` is how it
     gets there."""
-    name = NAME + ("" if host.EMULATES else ".exe")
+    name = NAME + ("" if host.IS_EMULATED else ".exe")
     found = shutil.which(name, path=path)
     if found is None:
         step = f"{install}, into a folder of that PATH"

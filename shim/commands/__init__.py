@@ -1,4 +1,7 @@
-"""What containerd runs: start, serve, delete and -info. Each module imports only what its command needs."""
+"""The commands that containerd runs: start, serve, delete and -info. Each module imports only what its command needs.
+
+Their contract: https://github.com/containerd/containerd/blob/main/core/runtime/v2/README.md
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class CommandError(Exception):
-    """The command cannot be done. The message is one line that says what is wrong and what to do about it."""
+    """The command failed. The message is one line with the cause and the next step."""
 
 
 class Flags:
-    """The command line, checked for form. What a command needs it asks for with `require`."""
+    """The parsed command line. A command checks the flags it needs with `require`."""
 
     __slots__ = (
         "address", "bundle", "debug", "id", "is_sandbox", "listener", "namespace", "publish_binary", "socket",
@@ -38,43 +41,42 @@ class Flags:
             raise CommandError(f"missing -{' -'.join(missing)}: give each a value before the action")
         for name in ("namespace", "id"):
             value = getattr(self, name)
-            # They become names of files and sockets. containerd is stricter; this is what would hurt us.
+            # They become file and socket names. containerd is stricter; these characters would be harmful here.
             if "/" in value or "\\" in value or "\0" in value or value in (".", ".."):
                 raise CommandError(f"-{name} {value!r} cannot be part of a file name: use letters and digits")
 
 
-# The state directory of containerd's plugin that leaves sandboxes to their shims (`sandboxer = "shim"`, since 2.0).
+# The state directory of containerd's plugin for sandboxes that shims manage (`sandboxer = "shim"`, since 2.0).
 SANDBOX_CONTROLLER = "io.containerd.sandbox.controller.v1.shim"
 
 
 def is_sandbox_bundle(bundle: str) -> bool:
-    """Whether a bundle, …/<plugin>/<namespace>/<id>, is of a sandbox to be made by the Sandbox service.
+    """Whether a bundle, …/<plugin>/<namespace>/<id>, is of a sandbox that the Sandbox service will create.
 
-    Nothing else tells: neither arguments nor environment differ, and there may or may not be a config.json.
+    Nothing else identifies it: neither arguments nor environment differ, and config.json may or may not exist.
     """
     return bundle.replace("\\", "/").rstrip("/").split("/")[-3:-2] == [SANDBOX_CONTROLLER]
 
 
-# Levels of shim.logs, which is not loaded for a default.
+# Levels of shim.logs, which is not imported for the default.
 INFO_LEVEL = 4
 DEBUG_LEVEL = 5
 
 
 class Bootstrap:
-    """What came on stdin: the options, still encoded, and what they say about the log. The rest is for Create to
-    read."""
+    """The content of stdin: the encoded runtime options, and their log settings. Create decodes the rest."""
 
     __slots__ = ("log_level", "log_text", "options", "options_type", "raw", "scrub", "socket_dir", "ttrpc_address")
 
     def __init__(self, debug: bool = False) -> None:
-        #: As it came, for a daemon that is spawned and reads it once more.
+        #: The raw bytes, for a spawned daemon, which decodes them again.
         self.raw = b""
         self.options_type = ""
         self.options = b""
         self.socket_dir = ""
         self.ttrpc_address = ""
         self.log_level = DEBUG_LEVEL if debug else INFO_LEVEL
-        #: False when the options ask for ETW events instead of text.
+        #: False if the options select ETW events instead of text.
         self.log_text = True
         self.scrub = True
 
@@ -83,7 +85,7 @@ STDIN_LIMIT = 10 << 20
 
 
 def read_stdin() -> bytes:
-    """Stdin to its end."""
+    """stdin up to EOF."""
     from shim.platform import files
 
     data = files.read_stdin(STDIN_LIMIT + 1)
@@ -95,7 +97,7 @@ def read_stdin() -> bytes:
 
 
 def read_bootstrap(flags: Flags) -> Bootstrap:
-    """The options on stdin, checked; what reads them is loaded only if there are any."""
+    """The checked options of stdin. The decoder is imported only if there are any."""
     data = read_stdin()
     if not data:
         return Bootstrap(flags.debug)
@@ -106,8 +108,8 @@ def read_bootstrap(flags: Flags) -> Bootstrap:
     return boot
 
 
-def leave(code: int) -> NoReturn:
-    """End the process, with what it has written."""
+def exit_process(code: int) -> NoReturn:
+    """Flush the output and exit."""
     from shim.platform import daemon
 
     daemon.exit_now(code)

@@ -1,11 +1,11 @@
-"""`start`, after the launcher has done it: be the daemon.
+"""The daemon of a `start` that the launcher has done.
 
-`launcher/linux/start.c` has read the bundle's annotations, made the socket and the files, and left the caller's world
-behind. It tells the rest by an option of the interpreter and by descriptors with fixed numbers; a spare of the standby
-gets the same by message. The line to the launcher works as the one to a `start` in Python, which
-`shim.platform.linux.daemon` describes: a launcher that ends without a word takes the daemon with it.
+`launcher/linux/start.c` has read the bundle's annotations, created the socket and the files, and detached from the
+caller. It passes the rest in an interpreter option and in descriptors with fixed numbers; a spare of the standby gets
+the same in a message. The link to the launcher works like the one to a `start` in Python
+(`shim.platform.linux.daemon`): if the launcher dies before the handover, the daemon exits too.
 
-What containerd said on stdin has been found fine, and is read here.
+The launcher has validated the options of stdin; they are decoded here.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ OPTIONS = 5
 
 
 def run(flags: Flags, given: str) -> NoReturn:
-    """In a process that the launcher has spawned."""
-    gc.disable()  # the warm-up switches it on again
-    daemon.name_process()
+    """In a process that the launcher has started."""
+    gc.disable()  # the warm-up enables it again
+    daemon.set_process_name()
     listener, link = endpoint.inherited(LISTENER), endpoint.inherited(LINK)
-    be(flags, listener, link, OPTIONS if given[1] == "1" else -1, given[2:], given[0] == "1")
+    run_daemon(flags, listener, link, OPTIONS if given[1] == "1" else -1, given[2:], given[0] == "1")
 
 
-def be(
+def run_daemon(
     flags: Flags, listener: _socket.socket, link: _socket.socket, options: int, bundle: str, is_sandbox: bool
 ) -> NoReturn:
-    """The rest of this process's life."""
+    """Serve until shutdown, then exit."""
     address = endpoint.address_of(listener)
 
     def body(link: _socket.socket | None) -> int:
@@ -52,7 +52,7 @@ def be(
             raise
 
     link.settimeout(daemon.HANDOVER_TIMEOUT)
-    daemon.be(body, link)
+    daemon.run_daemon(body, link)
 
 
 def _read_options(flags: Flags, options: int) -> Bootstrap:

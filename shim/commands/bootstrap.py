@@ -1,10 +1,10 @@
-"""What containerd says on stdin: the runtime's options, in one of two forms.
+"""Decodes stdin: the runtime's options, in one of two forms.
 
 Up to containerd 2.2, and always for a binary of our name, stdin is an `Any` with the options, or empty. From 2.3 on a
 binary of another name gets `BootstrapParams`, with the options as an extension. Both are bare protobuf and each may
-parse as the other, so BootstrapParams count only if they repeat the id and the namespace of the command line.
+decode as the other, so BootstrapParams count only if they repeat the id and the namespace of the command line.
 
-With an empty stdin, the usual case, this module is not even loaded.
+With an empty stdin, the usual case, this module is not imported.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 RUNHCS_OPTIONS = "containerd.runhcs.v1.Options"
 GENERIC_OPTIONS = "runtimeoptions.v1.Options"
 RUNC_OPTIONS = "containerd.runc.v1.Options"
-# What containerd's client library packs when a sandbox has no options.
+# What containerd's client library packs if a sandbox has no options.
 NO_OPTIONS = "google.protobuf.Empty"
 
-# containerd.runtime.bootstrap.v1.LogLevel: debug and what is finer.
-_FINEST_DEBUG = -4
+# containerd.runtime.bootstrap.v1.LogLevel: debug and trace.
+_LOG_DEBUG = -4
 
 
 def read(data: bytes, flags: Flags) -> Bootstrap:
-    """What came on stdin, checked."""
+    """The content of stdin, decoded and checked."""
     boot = Bootstrap(flags.debug)
     if _read_params(data, flags, boot):
         return boot
@@ -36,7 +36,7 @@ def read(data: bytes, flags: Flags) -> Bootstrap:
         packed = Any.decode(data)
     except DecodeError as error:
         raise CommandError(f"stdin is not a protobuf Any with runtime options: {error}; give one, or nothing") from None
-    _take(packed.type_url, packed.value, boot)
+    _set_options(packed.type_url, packed.value, boot)
     return boot
 
 
@@ -51,12 +51,12 @@ def _read_params(data: bytes, flags: Flags, boot: Bootstrap) -> bool:
         return False
     boot.socket_dir = params.socket_dir or ""
     boot.ttrpc_address = params.containerd_ttrpc_address
-    if params.log_level <= _FINEST_DEBUG:
+    if params.log_level <= _LOG_DEBUG:
         boot.log_level = DEBUG_LEVEL
     for extension in params.extensions:
-        # Extensions are open: others than options may come, and are not ours.
+        # There may be other extensions, which are not for this shim.
         if extension.value is not None and type_name(extension.value.type_url).endswith(".Options"):
-            _take(extension.value.type_url, extension.value.value, boot)
+            _set_options(extension.value.type_url, extension.value.value, boot)
     return True
 
 
@@ -64,7 +64,7 @@ def type_name(type_url: str) -> str:
     return type_url.rpartition("/")[2]
 
 
-def _take(type_url: str, value: bytes, boot: Bootstrap) -> None:
+def _set_options(type_url: str, value: bytes, boot: Bootstrap) -> None:
     name = type_name(type_url)
     if name == NO_OPTIONS:
         return
@@ -87,14 +87,14 @@ def _decode(name: str, value: bytes) -> Options:
         GenericOptions.decode(value)
     except DecodeError as error:
         raise CommandError(f"options of type {name} cannot be read: {error}; check the client that made them") from None
-    # TOML text, or a file of it: more to load, but seldom met.
+    # TOML text, or a TOML file: rare, and needs more imports.
     from shim.oci.errors import InvalidSpec
     from shim.oci.options import decode
 
     try:
         return decode(Any(type_url=name, value=value)).values
     except InvalidSpec:
-        return Options()  # Create gets them too, and can answer with a status that says what is wrong
+        return Options()  # Create gets them too, and can return a status with the reason
 
 
 def _apply(options: Options, boot: Bootstrap) -> None:

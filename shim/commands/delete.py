@@ -1,13 +1,13 @@
-"""`delete`: free what a container left behind, and say how it ended.
+"""`delete`: release what a container left behind, and print its exit status.
 
-containerd runs this after every task, when its daemon ended in order and when it was lost, and gives it five seconds.
-It may run twice, without a bundle, and while the daemon still lives: a pod's daemon serves other containers, and an
-ending one may not be gone yet. So it touches no process. It frees what the bundle's ledger lists, which is nothing
-after an orderly end, and removes a socket that nobody answers on.
+containerd runs this after every task, after a clean shutdown of the daemon and after a crash, with a timeout of five
+seconds (https://github.com/containerd/containerd/blob/main/core/runtime/v2/README.md#delete). It may run twice, without
+a bundle, and while the daemon still runs: a pod's daemon serves other containers, and one that shuts down may not have
+exited yet. So it touches no process. It releases what the bundle's ledger lists, which is nothing after a clean
+shutdown, and removes a socket on which no process listens.
 
-A daemon of this very id that is alive but does not end is left alone: it may be busy, and killing it would take its
-log away from whoever has to find out why. What the ledger lists is freed under it all the same, since containerd has
-given the task up.
+A daemon of this id that runs and does not exit is left alone: it may be busy, and killing it would destroy the evidence
+of why. What the ledger lists is released all the same, since containerd has given up the task.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from shim.container.ledger import Failure
 
 PANIC_LIMIT = 1 << 20
-# shim.container.ledger.FILE, without loading it.
+# shim.container.ledger.FILE, without importing it.
 LEDGER_FILE = "ledger.jsonl"
-# containerd's patience is five seconds, ours must be shorter.
-FREE_TIME = 4.0
-ENDING_TIME = 1.0
-# Exit status of a task that nobody saw ending.
+# containerd's timeout is five seconds, ours must be shorter.
+RELEASE_TIMEOUT = 4.0
+DAEMON_EXIT_TIMEOUT = 1.0
+# Exit status of a task whose exit was not recorded.
 UNKNOWN_STATUS = 255
 
 
 def run(flags: Flags) -> int:
     flags.require("namespace", "address", "publish-binary", "id", "bundle")
-    _show_panic(flags.bundle)
-    _free_all(flags.bundle)
+    _print_panic_log(flags.bundle)
+    _release_all(flags.bundle)
     _remove_socket(flags)
     record = exit_record.read(flags.bundle)
     if record is None:
@@ -50,39 +50,39 @@ def run(flags: Flags) -> int:
 
 
 def encode_response(status: int, seconds: int, nanos: int, pid: int) -> bytes:
-    """A DeleteResponse. By hand: the task API's module holds sixty messages that nobody needs here."""
+    """A DeleteResponse. Encoded by hand: the task API's module has sixty messages that are not needed here."""
     moment = b"".join(tag + varint(value) for tag, value in ((b"\x08", seconds), (b"\x10", nanos)) if value)
     fields = b"".join(tag + varint(value) for tag, value in ((b"\x08", pid), (b"\x10", status)) if value)
     return fields + put_bytes(b"\x1a", moment)
 
 
-def _free_all(bundle: str) -> None:
-    """What this container holds; for a sandbox of the Sandbox service, what its workloads hold, too."""
-    deadline = time.monotonic() + FREE_TIME
-    failures = _free(bundle, deadline)
+def _release_all(bundle: str) -> None:
+    """Release what this container holds; for a sandbox of the Sandbox service, what its workloads hold, too."""
+    deadline = time.monotonic() + RELEASE_TIMEOUT
+    failures = _release(bundle, deadline)
     if is_sandbox_bundle(bundle):
         from shim.task import pod_members
 
         for workload in pod_members.bundles(bundle):
-            failures += _free(workload, deadline)
+            failures += _release(workload, deadline)
     if failures:
         raise CommandError("; ".join(str(failure) for failure in failures))
 
 
-def _free(bundle: str, deadline: float) -> list[Failure]:
-    """What the ledger lists. An ending daemon is freeing the same things: it is given a moment to finish."""
+def _release(bundle: str, deadline: float) -> list[Failure]:
+    """Release what the ledger lists. A daemon that shuts down releases the same: wait for it for a moment."""
     if not files.size(f"{bundle}/{LEDGER_FILE}"):
         return []
     from shim.container.ledger import Ledger
 
-    patience = time.monotonic() + ENDING_TIME
-    while (held := Ledger(bundle)).entries() and _daemon_is_ending(bundle) and time.monotonic() < patience:
+    deadline_of_daemon = time.monotonic() + DAEMON_EXIT_TIMEOUT
+    while (held := Ledger(bundle)).entries() and _daemon_is_exiting(bundle) and time.monotonic() < deadline_of_daemon:
         time.sleep(0.02)
     return held.release_all(deadline - time.monotonic())
 
 
-def _daemon_is_ending(bundle: str) -> bool:
-    """Its socket goes first, its process last."""
+def _daemon_is_exiting(bundle: str) -> bool:
+    """Whether it has removed its socket but its process still runs."""
     try:
         pid = int(files.read(f"{bundle}/shim.pid", 32))
         address = files.read(f"{bundle}/address", 4096).decode()
@@ -91,8 +91,8 @@ def _daemon_is_ending(bundle: str) -> bool:
     return daemon.is_running(pid) and not endpoint.exists(address)
 
 
-def _show_panic(bundle: str) -> None:
-    """The daemon's last words, for containerd's log."""
+def _print_panic_log(bundle: str) -> None:
+    """Copy the daemon's panic log to stderr, for containerd's log."""
     try:
         text = files.read(f"{bundle}/panic.log", PANIC_LIMIT)
         if text:
@@ -102,12 +102,12 @@ def _show_panic(bundle: str) -> None:
 
 
 def _remove_socket(flags: Flags) -> None:
-    """The socket of this id's own daemon, if that is dead. A pod member's address names its sandbox's: not ours."""
+    """Remove the socket of this id's own daemon, if that is dead. A pod member's address is its sandbox's: not ours."""
     own = endpoint.address_for(flags.address, flags.namespace, flags.id)
     try:
         written = files.read(f"{flags.bundle}/address", 4096).decode()
         if endpoint.name_of(written) == endpoint.name_of(own):
-            own = written  # the directory may have been another when it was started
+            own = written  # the socket directory may have been another when it was started
     except (OSError, UnicodeDecodeError):
         pass
     endpoint.remove_stale(own)

@@ -1,5 +1,5 @@
-"""`-info`: who we are, for `ctr plugins inspect-runtime` and for CRI, which asks every runtime when containerd
-starts."""
+"""`-info`: name and version of the shim, for `ctr plugins inspect-runtime` and for CRI, which runs it for every runtime
+when containerd starts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shim.version import NAME, VERSION
 
 
 def run() -> int:
-    """A RuntimeInfo on stdout. The options on stdin, if any, are given back as they came."""
+    """Print a RuntimeInfo. The options of stdin, if any, are returned unchanged."""
     data = read_stdin()
     try:
         options = Any.decode(data) if data else None

@@ -1,6 +1,6 @@
-"""One Connect call to the daemon of a pod, for `start` of its second container and the ones after it.
+"""One Connect call to the daemon of a pod, for `start` of its second and later containers.
 
-The client of `shim.ttrpc` starts a thread and can do much more. For one question a blocking socket will do.
+`shim.ttrpc.client` starts a thread and does much more. For one call a blocking socket suffices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SERVICE = "containerd.task.v2.Task"
 
 
 class DialError(Exception):
-    """Nobody answered, or not what was asked."""
+    """No response, or not the expected one."""
 
 
 def connect_pid(path: str, id: str, timeout: float) -> int:

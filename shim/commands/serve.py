@@ -1,10 +1,10 @@
-"""`serve`: the daemon, from its first instruction to its last.
+"""`serve`: the daemon, from start to exit.
 
 `start` forks into `serve()` with an endpoint that already listens, so containerd's first call may be waiting: only
-what a first answer needs is loaded before it is served, everything else by a warm-up thread afterwards.
+what the first response needs is imported before serving, everything else afterwards in a warm-up thread.
 
-The main thread waits for the word to end, from the Shutdown call or from SIGTERM, and then tidies up: no new calls,
-the socket gone, running calls finished within limits, events flushed.
+The main thread waits for a shutdown request, from the Shutdown call or from SIGTERM, and then cleans up: it removes the
+socket, accepts no new calls, gives running calls a limited time, and flushes the events.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
     from shim.task.events.publisher import Sender
 
-DRAIN_TIME = 3.0
-# The answer to Shutdown(now) itself must still leave.
-DRAIN_TIME_NOW = 0.3
-# A thread that imports must not keep an answer waiting for Python's usual 5 ms.
+CALLS_TIMEOUT = 3.0
+# The response to Shutdown(now) itself must still be sent.
+CALLS_TIMEOUT_NOW = 0.3
+# A thread that imports must not delay a response for Python's default 5 ms.
 SWITCH_INTERVAL = 0.0005
-# containerd's first call is waiting, as a rule: it need not share the interpreter with the warm-up.
-HEAD_START = 0.003
+# containerd's first call is usually waiting: do not let the warm-up compete with it for the interpreter.
+WARM_UP_DELAY = 0.003
 
 
 def run(flags: Flags) -> int:
-    """The command, for systems without fork and for those who want a daemon in the foreground."""
+    """The command, for systems without fork and for a daemon in the foreground."""
     flags.require("namespace", "address", "publish-binary", "id", "socket")
     bundle = flags.bundle or files.current_directory()
     boot = read_bootstrap(flags)
@@ -49,7 +49,7 @@ def run(flags: Flags) -> int:
         listener = endpoint.listen(flags.socket)
     except endpoint.EndpointError as error:
         raise CommandError(str(error)) from None
-    daemon.close_stdout()  # whoever started us waits for this: the endpoint listens
+    daemon.redirect_stdio_to_null()  # our parent waits for this: the endpoint listens
     return serve(flags, boot, listener, bundle, flags.socket, flags.is_sandbox)
 
 
@@ -62,11 +62,11 @@ def serve(
     is_sandbox: bool,
     link: _socket.socket | None = None,
 ) -> int:
-    """Serve until told to end. `link` leads to the `start` that forked us."""
-    spans_directory = _keep_spans()
-    ending = daemon.Ending()
-    ending.catch_signals()
-    daemon.watch_faults(stacks.all_threads)  # before anyone can send SIGUSR1, which would end us otherwise
+    """Serve until shutdown is requested. `link` connects to the `start` that forked this process."""
+    spans_directory = _enable_spans()
+    shutdown = daemon.ShutdownRequest()
+    shutdown.catch_signals()
+    daemon.enable_fault_handler(stacks.all_threads)  # before a client can send SIGUSR1, which would kill us otherwise
     channel = LogChannel(bundle, flags.namespace, flags.id) if boot.log_text else NullChannel()
     log = Log(channel, boot.log_level, scrub_secrets=boot.scrub)
     publisher = Publisher(lambda: _connect(flags, boot), log)
@@ -84,64 +84,64 @@ def serve(
             publisher=publisher,
             log=log,
             pid=daemon.own_pid(),
-            on_shutdown=ending.request,
+            on_shutdown=shutdown.request,
             sandbox_api=is_sandbox_bundle(bundle),
         )
         server = Server(service.build_services(context), lambda error: _report(log, error))
         sys.setswitchinterval(SWITCH_INTERVAL)
         start_new_thread(server.serve, (endpoint.Listener(listener),))
         start_new_thread(_warm_up, (context, link))
-        ending.wait()
-        log.debug("shim is ending", now=ending.now)
+        shutdown.wait()
+        log.debug("shutting down", now=shutdown.now)
     finally:
-        # Whoever finds no socket starts a new shim: from here on we take no calls.
+        # A client that finds no socket starts a new shim: no calls are accepted from here on.
         endpoint.remove(address)
         if server is not None:
-            server.shutdown(DRAIN_TIME_NOW if ending.now else DRAIN_TIME)
+            server.shutdown(CALLS_TIMEOUT_NOW if shutdown.now else CALLS_TIMEOUT)
         publisher.close()
         if spans_directory:
-            _leave_spans(spans_directory, flags.id, log)
+            _write_spans(spans_directory, flags.id, log)
         log.close()
     return 0
 
 
-def _keep_spans() -> str:
-    """Where to leave them; "" unless somebody measures. Before the services are built, which would not be watched."""
+def _enable_spans() -> str:
+    """The directory for spans; "" if they are off. Called before the services are built, which are traced."""
     directory = files.environment(spans.VARIABLE)
     if directory:
-        spans.begin()
+        spans.enable()
         library = sys.modules.get("shim.hcs_bindings.library")
-        if library is not None:  # a standby's
+        if library is not None:  # imported by a standby
             library.forget()
     return directory
 
 
-def _leave_spans(directory: str, id: str, log: Log) -> None:
+def _write_spans(directory: str, id: str, log: Log) -> None:
     pid = daemon.own_pid()
     try:
         files.write_atomic(f"{directory}/{id}-{pid}.json", spans.document(pid, id))
     except OSError as error:
-        log.warning(f"spans are lost: make {directory}, which {spans.VARIABLE} names, a directory", error=error)
+        log.warning(f"failed to write spans: create the directory {directory} that {spans.VARIABLE} names", error=error)
 
 
 def _warm_up(context: ShimContext, link: _socket.socket | None) -> None:
-    """Everything that the first answer did not need."""
+    """Import everything that the first response did not need."""
     try:
-        if link is not None and not daemon.handed_over(link):
-            context.log.warning("start ended before it could hand over this shim")
+        if link is not None and not daemon.wait_for_handover(link):
+            context.log.warning("start died before the handover, shutting down")
             context.request_shutdown(now=True)
             return
-        time.sleep(HEAD_START)
+        time.sleep(WARM_UP_DELAY)
         from shim.version import VERSION
 
         context.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
         with spans.span("warm-up"):
             service.warm_up(context)
     except Exception as error:
-        # What is broken will say so again, in the answer to the call that needs it.
+        # The call that needs the broken module will fail with the same error.
         _report(context.log, error)
     finally:
-        # What is loaded now stays: the collector need never look at it, nor touch its pages.
+        # What is loaded now stays: the collector need not traverse it, nor touch its pages.
         gc.freeze()
         gc.enable()
 
@@ -156,6 +156,6 @@ def _connect(flags: Flags, boot: Bootstrap) -> Sender:
 
 
 def _report(log: Log, error: BaseException) -> None:
-    """A fault of ours: one line for containerd's log, the whole story for panic.log."""
+    """A bug: one line for containerd's log, the traceback for panic.log."""
     log.error("unexpected error, see panic.log in the bundle", error=f"{type(error).__name__}: {error}")
     sys.excepthook(type(error), error, error.__traceback__)

@@ -1,7 +1,7 @@
-"""`start` and `serve` on a system without fork: two processes that shake hands (`shim.platform.windows.daemon`).
+"""`start` and `serve` on a system without fork: two processes with a handshake (`shim.platform.windows.daemon`).
 
-The daemon creates the endpoint and says so before `start` prints the address, so nobody ever dials in vain. The usual
-`start` is the launcher's own (launcher/windows/start.c): it has made the endpoint, and the daemon is given it.
+The daemon creates the endpoint and reports it before `start` prints the address, so that no client connects too early.
+Usually the launcher does the `start` (launcher/windows/start.c): it creates the endpoint and passes it to the daemon.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 
 def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
-    """A daemon of its own. Whatever fails, what was made until then goes."""
-    from shim.commands import start  # which called us; the other half has no use for it
+    """Start a daemon. On failure everything created so far is removed."""
+    from shim.commands import start  # our caller; the daemon does not need it
 
     step = start.WRITE_FILES
-    made = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
+    created = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
     child: daemon.Child | None = None
     try:
-        panic_log = files.create(made[0])
+        panic_log = files.create(created[0])
         try:
-            files.write_atomic(made[1], address.encode())
+            files.write_atomic(created[1], address.encode())
             step = start.START_DAEMON
             child = daemon.spawn(arguments(flags, address, bundle, is_sandbox), daemon.neutral_directory(), panic_log)
         finally:
             files.close(panic_log)
         child.send_input(boot.raw)
         step = start.WRITE_FILES
-        files.write_atomic(made[2], b"%d" % child.pid)
+        files.write_atomic(created[2], b"%d" % child.pid)
         if not child.wait_ready():
-            raise CommandError(f"the daemon {child.problem}: {start.last_words(made[0])}")
+            raise CommandError(f"the daemon {child.problem}: {start.last_panic_line(created[0])}")
         step = start.PRINT_ADDRESS
         files.write_stdout(answer.encode())
         child.release()
     except BaseException as error:
         if child is not None:
             child.kill()
-        for path in made:
+        for path in created:
             files.remove(path)
         if isinstance(error, OSError):
             raise start.failure(step, error) from None
@@ -51,26 +51,26 @@ def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox:
 def arguments(flags: Flags, address: str, bundle: str, is_sandbox: bool) -> list[str]:
     words = ["-namespace", flags.namespace, "-address", flags.address, "-publish-binary", flags.publish_binary]
     words += ["-id", flags.id, "-bundle", bundle, "-socket", address, "-spawned"]
-    if door := daemon.standby_door():
-        words += ["-standby", door]
+    if path := daemon.standby_path():
+        words += ["-standby", path]
     return [*words, *(["-debug"] if flags.debug else []), *(["-is-sandbox"] if is_sandbox else []), "serve"]
 
 
-def _leave_standby(door: str) -> Callable[[], None]:
-    """For the next start. What is given is to be called at the end."""
-    from shim.platform.windows.standby_start import Leaving
+def _start_standby(path: str) -> Callable[[], None]:
+    """Start a standby for the next `start`. The returned function must be called on exit."""
+    from shim.platform.windows.standby_start import StandbyStarter
 
-    return Leaving(door).finish
+    return StandbyStarter(path).finish
 
 
 def serve(flags: Flags) -> NoReturn:
-    """The other half: `serve`, started by `launch` or, with a pipe that listens, by the launcher's own."""
+    """The daemon: `serve`, started by `launch` or, with a pipe that listens, by the launcher."""
     flags.require("namespace", "address", "publish-binary", "id", "socket")
-    be(flags, daemon.Link(is_awaited=not flags.listener))
+    run_daemon(flags, daemon.Link(is_awaited=not flags.listener))
 
 
-def be(flags: Flags, link: daemon.Link) -> NoReturn:
-    """The rest of this process's life."""
+def run_daemon(flags: Flags, link: daemon.Link) -> NoReturn:
+    """Serve until shutdown, then exit."""
     try:
         boot = Bootstrap(flags.debug)
         if data := link.receive_input(STDIN_LIMIT):
@@ -83,11 +83,11 @@ def be(flags: Flags, link: daemon.Link) -> NoReturn:
             listener = endpoint.listen(flags.socket)
     except (OSError, ValueError, endpoint.EndpointError) as error:
         raise CommandError(str(error)) from None
-    link.say_ready()
-    # Only now: `start` need not wait for what answers calls, and containerd has yet to dial.
+    link.report_ready()
+    # Imported only now: `start` need not wait for it, and containerd has yet to connect.
     from shim.commands import serve as daemon_command
 
-    finish = _leave_standby(flags.standby) if flags.standby else None
+    finish = _start_standby(flags.standby) if flags.standby else None
     code = daemon_command.serve(flags, boot, listener, flags.bundle, flags.socket, flags.is_sandbox, link)  # type: ignore[arg-type]
     if finish is not None:
         finish()

@@ -1,13 +1,13 @@
-"""`start`: be quick, be silent, and leave either a daemon that can be handed over or nothing at all.
+"""`start`: print the address of a running daemon, or fail and leave nothing behind.
 
-containerd runs this in the bundle and takes stdout for the shim's address; stderr is mixed into it. The endpoint
-listens before there is a daemon: containerd's first connection waits in the backlog while the forked child gets
-ready.
+containerd runs this in the bundle and reads the shim's address from stdout, mixed with stderr, so nothing else may be
+printed (https://github.com/containerd/containerd/blob/main/core/runtime/v2/README.md#start). The endpoint listens
+before the daemon runs: containerd's first connection waits in the backlog while the forked child gets ready.
 
-Where there is a C compiler, `launcher/linux/start.c` does this without Python for what usually comes, and leaves to
-this module what does not, and all errors.
+Where there is a C compiler, `launcher/linux/start.c` does this without Python in the usual cases and leaves all other
+cases, and all errors, to this module.
 
-A container that belongs to a pod gets no daemon of its own but its sandbox's.
+A container of a pod gets no daemon of its own: its sandbox's daemon serves it.
 
 A bundle of containerd's shim sandboxer is a sandbox to be made by the Sandbox service, whatever its config.json
 says, if it has one at all. Only then is the answer JSON with version 3: containerd 2.x then connects the pod's
@@ -32,12 +32,12 @@ SANDBOX_ID = "io.kubernetes.cri.sandbox-id"
 CONFIG_LIMIT = 16 << 20
 POD_TIMEOUT = 10.0
 
-# What a launch consists of, for a message about the one that failed.
+# The steps of a launch, for the error message of the one that failed.
 WRITE_FILES, START_DAEMON, PRINT_ADDRESS = "write into the bundle", "start the daemon", "print the address"
 
 
 def run(flags: Flags) -> int:
-    gc.disable()  # there is no garbage in ten milliseconds; the daemon switches it on again
+    gc.disable()  # not worth it in ten milliseconds; the daemon enables it again
     flags.require("namespace", "address", "publish-binary", "id")
     bundle = files.current_directory()
     sandbox_api = is_sandbox_bundle(bundle)
@@ -52,12 +52,12 @@ def run(flags: Flags) -> int:
             _launch(flags, boot, address, bundle, is_sandbox, answer)
     except endpoint.EndpointError as error:
         raise CommandError(str(error)) from None
-    daemon.leave_standby()
+    daemon.start_standby()
     return 0
 
 
 def read_annotations(bundle: str) -> dict[str, object]:
-    """The annotations of the bundle's config.json; the rest of it is for Create."""
+    """The annotations of the bundle's config.json; Create reads the rest."""
     from shim.lean_json import loads
 
     path = f"{bundle}/config.json"
@@ -102,7 +102,7 @@ def sandbox_answer(address: str) -> str:
 
 
 def _join(flags: Flags, sandbox: str, address: str, bundle: str) -> None:
-    """Into the sandbox's daemon: containerd finds it by the files in this bundle after a restart."""
+    """Use the sandbox's daemon. After a restart containerd finds it by the files in this bundle."""
     from shim.commands.pod_connect import DialError, connect_pid
 
     try:
@@ -110,19 +110,19 @@ def _join(flags: Flags, sandbox: str, address: str, bundle: str) -> None:
     except DialError as error:
         message = f"the shim of sandbox {sandbox!r} is gone ({error}): remove the pod and make it again"
         raise CommandError(message) from None
-    made = [f"{bundle}/shim.pid", f"{bundle}/address"]
+    created = [f"{bundle}/shim.pid", f"{bundle}/address"]
     try:
-        files.write_atomic(made[0], b"%d" % pid)
-        files.write_atomic(made[1], address.encode())
+        files.write_atomic(created[0], b"%d" % pid)
+        files.write_atomic(created[1], address.encode())
         files.write_stdout(address.encode())
     except OSError as error:
-        for path in made:
+        for path in created:
             files.remove(path)
         raise CommandError(f"cannot write {error.filename or 'the address'}: {error.strerror}") from None
 
 
 def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
-    """A daemon of its own. Whatever fails, what was made until then goes."""
+    """Start a daemon. On failure everything created so far is removed."""
     if not daemon.FORKS:
         from shim.commands import spawned
 
@@ -130,11 +130,11 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
         return
     listener = endpoint.listen(address)
     step = WRITE_FILES
-    made = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
+    created = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
     child: daemon.Child | None = None
     try:
-        panic_log = files.create(made[0])
-        files.write_atomic(made[1], address.encode())
+        panic_log = files.create(created[0])
+        files.write_atomic(created[1], address.encode())
 
         def body(link: _socket.socket | None) -> int:
             try:
@@ -149,9 +149,9 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
         child = daemon.fork(body, listener, panic_log)
         step = WRITE_FILES
         files.close(panic_log)
-        files.write_atomic(made[2], b"%d" % child.pid)
+        files.write_atomic(created[2], b"%d" % child.pid)
         if not child.wait_ready():
-            raise CommandError(f"the daemon died as it started: {last_words(made[0])}")
+            raise CommandError(f"the daemon died as it started: {last_panic_line(created[0])}")
         step = PRINT_ADDRESS
         files.write_stdout(answer.encode())
         child.release()
@@ -159,7 +159,7 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
         if child is not None:
             child.kill()
         endpoint.remove(address)
-        for path in made:
+        for path in created:
             files.remove(path)
         if isinstance(error, OSError):
             raise failure(step, error) from None
@@ -167,14 +167,14 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
 
 
 def failure(step: str, error: OSError) -> CommandError:
-    """Only files are named in errors, and all of them are the bundle's."""
+    """An error with a file name is about a file of the bundle."""
     if error.filename:
         return CommandError(f"cannot write {error.filename}: {error.strerror}; is the bundle writable?")
     return CommandError(f"cannot {step}: {error.strerror}; try again, and see whether memory or disk space is short")
 
 
-def last_words(panic_log: str) -> str:
-    """Of a daemon that died before it was one."""
+def last_panic_line(panic_log: str) -> str:
+    """The last line of the panic log of a daemon that died while it started."""
     try:
         lines = files.read(panic_log, 1 << 16).decode("utf-8", "replace").strip().splitlines()
     except OSError:

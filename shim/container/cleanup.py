@@ -34,7 +34,7 @@ def release_system(fields: dict[str, str], deadline: float) -> None:
         if system.terminate():
             system.wait_exit(max(0.1, deadline - time.monotonic()))
     except errors.HcsError as error:
-        if not (errors.is_stopped_enough(error) or errors.is_not_exist(error) or errors.is_invalid_state(error)):
+        if not (errors.is_stopped_or_stopping(error) or errors.is_not_exist(error) or errors.is_invalid_state(error)):
             raise
     finally:
         system.close()
@@ -91,7 +91,7 @@ def release_job(fields: dict[str, str], deadline: float) -> None:
     """End the processes of a host process container."""
     from shim.platform import jobs
 
-    jobs.end_job(fields, deadline)
+    jobs.kill_job(fields, deadline)
 
 
 def release_user(fields: dict[str, str], deadline: float) -> None:

@@ -23,7 +23,7 @@ BUILDS_WITH_RUNTIME = (17763, 20348, 26100)
 
 def check_process(spec: Spec, plan: Plan) -> None:
     """For a container without a VM."""
-    image, wish = image_version.build_of(plan), spec.wanted_build
+    image, wish = image_version.build_of(plan), spec.requested_build
     if not image and not wish:
         return
     host = windows_build()
@@ -43,7 +43,7 @@ def check_process(spec: Spec, plan: Plan) -> None:
 
 def check_vm(spec: Spec, plan: Plan) -> int:
     """For an image that a utility VM is to boot: the build of its Windows, 0 when it is not known."""
-    image, wish = image_version.build_of(plan), spec.wanted_build
+    image, wish = image_version.build_of(plan), spec.requested_build
     if image and wish and image != wish:
         raise _refusal(
             f"the image is of Windows build {image}, and SandboxOsVersion asks for a VM of {wish}: use an image of "

@@ -14,7 +14,7 @@ from shim.container import affinity, compatibility, credentials, document, layer
 from shim.container.base import BaseContainer, ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
 from shim.hcs_bindings import errors
-from shim.hcs_bindings.system import PATIENCE, ComputeSystem
+from shim.hcs_bindings.system import DEFAULT_TIMEOUT, ComputeSystem
 from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
 from shim.platform import host
 from shim.spans import span
@@ -52,7 +52,7 @@ class Container(BaseContainer):
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> Container:
-        """Make the compute system of a spec that `shim.oci.normalize.settle` has been through.
+        """Make the compute system of a spec that `shim.oci.normalize.normalize_spec` has been through.
 
         `rootfs` are the mounts of the request. `warn` takes a sentence for the log. Raises InvalidSpec, HcsError or
         OSError.
@@ -76,7 +76,7 @@ class Container(BaseContainer):
         with ReleaseOnError(ledger, warn):
             with span("network"):
                 namespace = network.namespace(spec, ledger)
-            with span("layers"), errors.During("failed to mount container storage"):
+            with span("layers"), errors.ErrorContext("failed to mount container storage"):
                 root = root_plan.acquire(ledger)
             guard = credentials.add(ledger, id, credential_spec) if credential_spec else {}
             with span("document"):
@@ -122,7 +122,7 @@ class Container(BaseContainer):
 
     def create_process(self, parameters: Document) -> Process:
         try:
-            process = self.system.create_process(parameters, PATIENCE)
+            process = self.system.create_process(parameters, DEFAULT_TIMEOUT)
         except BaseException:
             self._init_failed = not self._has_init  # it runs, and nothing in it that could be asked to end
             raise
@@ -169,7 +169,7 @@ def check(spec: Spec) -> None:
     """Refuse what this kind of container cannot be."""
     if spec.is_isolated:
         raise InvalidSpec("the spec asks for a utility VM; this container would have none", FAILED_PRECONDITION)
-    if spec.is_plain_linux and not host.EMULATES:
+    if spec.is_plain_linux and not host.IS_EMULATED:
         raise InvalidSpec(
             "the spec has only a linux section: on Windows a Linux container needs a utility VM, "
             "so use a runtime with SandboxIsolation = 1, or an image for Windows",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.hcs_bindings.errors import During, HcsError
+from shim.hcs_bindings.errors import ErrorContext, HcsError
 from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 
@@ -42,13 +42,13 @@ def add(ledger: Ledger, id: str, credential_spec: str, transport: str = "LRPC") 
     details = {"Id": id, "CredentialSpec": credential_spec, "Transport": transport}
     request = {"PropertyType": PROPERTY, "Settings": {"Operation": "AddInstance", "OperationDetails": details}}
     try:
-        with During("failed to generate container credential guard instance"):
+        with ErrorContext("failed to generate container credential guard instance"):
             service.modify(request)
     except HcsError:
         # Nothing was added; an instance of that name is somebody else's.
         ledger.mark_released(entry)
         raise
-    with During("failed to retrieve container credential guard instances"):
+    with ErrorContext("failed to retrieve container credential guard instances"):
         answers = service.properties(PROPERTY)
     for answer in answers:
         for instance in answer.get("Instances") or ():

@@ -32,7 +32,7 @@ _AMBIGUOUS = range(18362, 19046)
 def build_of(plan: Plan) -> int:
     """The image's build; 0 when it is not known."""
     directories = _directories(plan)
-    if host.EMULATES:
+    if host.IS_EMULATED:
         for directory in directories:
             for path in (_path(directory, "Files", *STAND_IN), _path(directory, *STAND_IN)):
                 if build := _stand_in(path):

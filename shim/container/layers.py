@@ -118,7 +118,7 @@ class WindowsLayers:
         disk = join(self.scratch, SCRATCH_DISK)
         host.make_directories(self.scratch)
         if not host.exists(disk):
-            with errors.During("failed to CreateSandboxLayer"):
+            with errors.ErrorContext("failed to CreateSandboxLayer"):
                 storage.create_sandbox_layer(self.scratch, self.with_ids())
             if self.new_scratch_gb:
                 storage.expand_sandbox_size(self.scratch, self.new_scratch_gb << 30)
@@ -182,7 +182,7 @@ def _unless_ready(spec: Spec, layers: Plan) -> Plan:
     path = spec.root.text("path")
     if not path or spec.is_isolated or not isinstance(layers, WindowsLayers):
         return layers
-    if host.EMULATES and not path.startswith(VOLUME):
+    if host.IS_EMULATED and not path.startswith(VOLUME):
         return layers
     return ReadyRoot(volume_path(path, "root.path"), layers)
 
@@ -202,7 +202,7 @@ def _from_mounts(rootfs: Sequence[Mount], bundle: str) -> Plan:
         if mount.target:
             raise InvalidSpec(f"a rootfs mount has target {mount.target!r}: it must have none", FAILED_PRECONDITION)
     if not any(mount.type in _WINDOWS_TYPES for mount in rootfs):
-        if not host.EMULATES:
+        if not host.IS_EMULATED:
             raise InvalidSpec(f"invalid windows mount type: '{rootfs[0].type}': use the windows snapshotter")
         return SnapshotMounts(rootfs, f"{bundle.rstrip('/')}/rootfs")
     if len(rootfs) > 1:
@@ -246,7 +246,7 @@ def _absolute(path: str, what: str) -> str:
 
 
 def _ready_root(path: str, bundle: str) -> str:
-    if path.startswith(VOLUME) or not host.EMULATES:
+    if path.startswith(VOLUME) or not host.IS_EMULATED:
         return volume_path(path, "root.path")
     path = path if host.is_absolute(path) else f"{bundle}/{path}"
     if not host.is_directory(path):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from shim.container.base import BaseContainer
 from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
-from shim.platform.exit_event import EndsOnce
+from shim.platform.exit_event import ExitEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class NullContainer(BaseContainer):
         """It holds nothing."""
 
 
-class NullProcess(EndsOnce):
+class NullProcess(ExitEvent):
     pid = PID
 
     def __init__(self) -> None:

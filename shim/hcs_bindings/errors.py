@@ -112,8 +112,8 @@ class AlreadyClosed(HcsError):  # noqa: N818
         super().__init__(INVALID_HANDLE, operation, detail="the handle was closed by this process")
 
 
-class During:
-    """`with During("mounting it"):` says so in front of what a failed call says."""
+class ErrorContext:
+    """`with ErrorContext("mounting it"):` says so in front of what a failed call says."""
 
     __slots__ = ("_what",)
 
@@ -210,11 +210,11 @@ def vm_not_available(error: BaseException) -> bool:
     return is_not_exist(error) or is_already_stopped(error) or is_already_closed(error) or is_invalid_state(error)
 
 
-def is_stopped_enough(error: BaseException) -> bool:
+def is_stopped_or_stopping(error: BaseException) -> bool:
     """Shutting down or terminating ended as wanted: the system is stopped, gone, or about to be."""
     return _is(error, SYSTEM_ALREADY_STOPPED, SYSTEM_NOT_FOUND, normalise(OPERATION_PENDING_V1))
 
 
-def is_process_gone(error: BaseException) -> bool:
+def is_process_exited(error: BaseException) -> bool:
     """A signal or kill found nobody: the process, or the system around it, has ended."""
     return is_invalid_state(error) or is_not_exist(error) or is_already_stopped(error)

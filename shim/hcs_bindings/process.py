@@ -136,7 +136,7 @@ class Process(Handle):
 
         start_new_thread(send, ())
         if done.acquire(timeout=SIGNAL_SECONDS) and (error := outcome[0]) is not None:
-            if not errors.is_process_gone(error):
+            if not errors.is_process_exited(error):
                 raise error
             self._expect_exit()
             return False
@@ -156,7 +156,7 @@ class Process(Handle):
         except errors.HcsError as error:
             if errors.is_access_denied(error):  # what TerminateProcess says of a dead process
                 return False
-            if not errors.is_process_gone(error):
+            if not errors.is_process_exited(error):
                 raise
             self._expect_exit()
             return False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 # How long create, start, pause, resume and save may take. Others take as long as the caller lets them.
-PATIENCE = 240.0
+DEFAULT_TIMEOUT = 240.0
 
 
 class ComputeSystem(Handle):
@@ -37,7 +37,7 @@ class ComputeSystem(Handle):
         return f"hcs::System::{verb} {self.id}"
 
     @classmethod
-    def create(cls, id: str, document: Document, timeout: float | None = PATIENCE) -> ComputeSystem:
+    def create(cls, id: str, document: Document, timeout: float | None = DEFAULT_TIMEOUT) -> ComputeSystem:
         """Make a system in state Created.
 
         If it comes too late, or cannot be listened to, it is terminated again. A create that HCS refused made
@@ -94,7 +94,7 @@ class ComputeSystem(Handle):
         found = load(document, name)
         return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
-    def start(self, options: Document | None = None, timeout: float | None = PATIENCE) -> None:
+    def start(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
         wanted = dump_optional(options)
         self._run("Start", lambda raw, op: computecore.HcsStartComputeSystem(raw, op, wanted), timeout)
 
@@ -114,22 +114,22 @@ class ComputeSystem(Handle):
         try:
             operation.submit(name, lambda op: call(raw, op))
         except errors.HcsError as error:
-            if errors.is_stopped_enough(error):
+            if errors.is_stopped_or_stopping(error):
                 return errors.is_pending(error)
             raise
         finally:
             self._native.release()
         return True
 
-    def pause(self, options: Document | None = None, timeout: float | None = PATIENCE) -> None:
+    def pause(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
         wanted = dump_optional(options)
         self._run("Pause", lambda raw, op: computecore.HcsPauseComputeSystem(raw, op, wanted), timeout)
 
-    def resume(self, options: Document | None = None, timeout: float | None = PATIENCE) -> None:
+    def resume(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
         wanted = dump_optional(options)
         self._run("Resume", lambda raw, op: computecore.HcsResumeComputeSystem(raw, op, wanted), timeout)
 
-    def save(self, options: Document | None = None, timeout: float | None = PATIENCE) -> None:
+    def save(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
         """Save a paused system's state; it is stopped then."""
         wanted = dump_optional(options)
         self._run("Save", lambda raw, op: computecore.HcsSaveComputeSystem(raw, op, wanted), timeout)

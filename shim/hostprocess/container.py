@@ -76,7 +76,7 @@ class HostProcessContainer(BaseContainer):
             warn(warning)
         ledger = Ledger(bundle)
         with ReleaseOnError(ledger, warn), as_hcs_error(f"create {id}"):
-            entry = ledger.enter("job", id=id, groups=jobs.groups_of(id))
+            entry = ledger.enter("job", id=id, groups=jobs.cgroup_paths(id))
             try:
                 job = jobs.create(id, build)
             except JobError as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shim.oci.spec import Spec
 
 
-def settle(spec: Spec, options: Options) -> None:
+def normalize_spec(spec: Spec, options: Options) -> None:
     """Change the spec to what is meant, or say what contradicts what."""
     spec.options = options.values
     _settle_isolation(spec, options)
@@ -30,9 +30,9 @@ def settle(spec: Spec, options: Options) -> None:
     if not spec.has_windows and not spec.has_linux:
         raise InvalidSpec("the spec has neither a windows nor a linux section: give the one of the container's system")
     _ = spec.pod_role  # refuses what is no role
-    _ = spec.wanted_build  # refuses what is no version
+    _ = spec.requested_build  # refuses what is no version
     review(spec, given)
-    for sentence in options.without_effect(spec.is_isolated):
+    for sentence in options.ineffective(spec.is_isolated):
         note(spec, sentence)
 
 

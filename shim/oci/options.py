@@ -46,7 +46,7 @@ class Options:
         #: Absent, or all default: then isolation and platform are not checked against the spec.
         self.is_empty = self.values == Values() and not os_version
 
-    def without_effect(self, isolated: bool) -> list[str]:
+    def ineffective(self, isolated: bool) -> list[str]:
         """A sentence for each option that is set for nothing."""
         sentences = []
         for option in OPTIONS:

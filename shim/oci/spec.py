@@ -65,7 +65,7 @@ class Spec:
             if not isinstance(value, str):
                 raise wrong_type(given.where(name), value, str)
         self.annotations = Annotations(dict(given.values))
-        #: The runtime options that go with it, once `shim.oci.normalize.settle` has seen both.
+        #: The runtime options that go with it, once `shim.oci.normalize.normalize_spec` has seen both.
         self.options = Options()
 
     # What kind of container it asks for.
@@ -132,7 +132,7 @@ class Spec:
         return self.annotations.text(names.SANDBOX_ID)
 
     @property
-    def wanted_build(self) -> int:
+    def requested_build(self) -> int:
         """The build of Windows that was asked for (SandboxOsVersion); 0 when none was."""
         if names.SANDBOX_OS_VERSION not in self.annotations:
             return 0

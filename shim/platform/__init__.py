@@ -1,8 +1,8 @@
-"""The operating system: endpoints, daemon, stdio endpoints, log channel, mounts, where HCS's library is.
+"""The operating system: endpoints, daemon, stdio endpoints, log channel, mounts, paths of the HCS libraries.
 
-The only room that may ask which system it runs on. This page gives what every command needs: `files`, `endpoint`
-(addresses, listening, dialling) and `daemon` (leaving the caller's world), as the system's own package has them. The
-other modules are imported one by one, since `start` can afford few.
+The only package that may ask which system it runs on. It exports what every command needs: `files`, `endpoint`
+(addresses, listening, connecting) and `daemon` (detaching from the caller), from the package of the system. Other
+modules are imported one by one, since `start` must import little.
 """
 
 from __future__ import annotations

@@ -1,36 +1,37 @@
-r"""A Windows command line: which program it may mean, and its arguments.
+r"""A Windows command line: which program it may name, and its arguments.
 
 CreateProcess takes a quoted name as it is; an unquoted one ends at the first blank, or, if there is no such file, at
-the next, and so on. Arguments are as CommandLineToArgvW reads them.
+the next, and so on (https://learn.microsoft.com/en-us/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw).
+Arguments are parsed as by CommandLineToArgvW.
 """
 
 from __future__ import annotations
 
 _BLANK = " \t"
-_MOST_CANDIDATES = 8
+_MAX_CANDIDATES = 8
 
 
 def programs(line: str) -> list[str]:
-    """What may be meant, most likely first."""
+    """The candidates for the program, most likely first."""
     text = line.lstrip(_BLANK)
     if text.startswith('"'):
         name = text[1:].partition('"')[0]
         return [name] if name else []
     ends = [at for at, char in enumerate(text) if char in _BLANK and text[at - 1] not in _BLANK]
-    names = [text[:end] for end in ends[:_MOST_CANDIDATES]]
+    names = [text[:end] for end in ends[:_MAX_CANDIDATES]]
     whole = text.rstrip(_BLANK)
-    if len(names) < _MOST_CANDIDATES and whole and whole not in names:
+    if len(names) < _MAX_CANDIDATES and whole and whole not in names:
         names.append(whole)
     return names
 
 
 def tail(line: str) -> str:
-    """What follows the program's name."""
+    """The part after the program's name."""
     return line[_end_of_program(line) :].lstrip(_BLANK)
 
 
 def arguments(line: str) -> list[str]:
-    """The program's own name first."""
+    """All arguments, the program's name first."""
     end = _end_of_program(line)
     found = [line[:end].strip('"')]
     at = end

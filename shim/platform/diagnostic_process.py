@@ -1,4 +1,4 @@
-"""Processes on the host itself, which only diagnostics start."""
+"""Processes on the host that the diagnostics service starts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from shim.platform.job_types import Process
 
 
-def run(args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool) -> Process:
-    """Start a program with the rights of this process. Raises OSError."""
+def start(args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool) -> Process:
+    """Start a program with the privileges of this process. Raises OSError."""
     if sys.platform == "win32":
         from shim.platform.windows import diagnostic_process as windows
 
-        return windows.run(args, directory, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal)
-    from shim.platform.linux.diagnostic_process import HostProcess
+        return windows.start(args, directory, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal)
+    from shim.platform.linux.diagnostic_process import DiagnosticProcess
 
-    return HostProcess(args, directory, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal)
+    return DiagnosticProcess(args, directory, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal)

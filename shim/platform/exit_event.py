@@ -1,4 +1,4 @@
-"""The end of a process: noted once, and told to everybody who wants to know, however late they ask."""
+"""The exit of a process: recorded once, and passed to every callback, however late it is registered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Exit:
-    """How a process ended."""
+    """The exit status of a process."""
 
     __slots__ = ("code",)
 
@@ -18,8 +18,8 @@ class Exit:
         self.code = code
 
 
-class EndsOnce:
-    """What every kind of process has in common. `_lock` guards `_exit`, and whatever else must not change with it."""
+class ExitEvent:
+    """Base class of every kind of process. `_lock` guards `_exit` and the state that changes with it."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -27,7 +27,7 @@ class EndsOnce:
         self._callbacks: list[Callable[[Exit], object]] = []
 
     def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        """Call back once it has ended: at once if it has already."""
+        """Call back once, when the process has exited; at once if it has exited already."""
         with self._lock:
             if self._exit is None:
                 self._callbacks.append(callback)
@@ -35,12 +35,12 @@ class EndsOnce:
         callback(self._exit)
 
     def finish(self, code: int) -> bool:
-        """It has ended. False: that was known."""
+        """Record the exit. False: it was recorded before."""
         with self._lock:
             if self._exit is not None:
                 return False
-            self._exit = ended = Exit(code)
+            self._exit = status = Exit(code)
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback(ended)
+            callback(status)
         return True

@@ -1,7 +1,7 @@
-"""Where the Host Compute Service's libraries are, and how a handle they gave is closed.
+"""The paths of the Host Compute Service's libraries, and how to close a handle that they returned.
 
-On Windows they are DLLs of System32. Elsewhere one shared library, the emulator's, stands in for all of them. It is
-found by path, never by importing the emulator: the shim does not know the emulator's code, only its C interface.
+On Windows they are DLLs of System32. Elsewhere the emulator's shared library implements all of them. It is found by
+path and not by an import: the shim depends on the emulator's C interface only, not on its code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from shim.platform import files
 
 
 def hcs_library(name: str) -> str:
-    """What to load for the DLL `name` (`computecore`, `vmcompute`, `kernel32` …)."""
+    """The path to load for the DLL `name` (`computecore`, `vmcompute`, `kernel32` …)."""
     if sys.platform == "win32":
         directory = files.environment("HCS_LIBRARY_PATH")
         if directory and name not in ("kernel32", "ole32", "ntdll"):
@@ -22,7 +22,7 @@ def hcs_library(name: str) -> str:
 
 
 def system_library(name: str) -> str:
-    """A DLL of Windows, by its full path: one of that name beside the executable must not be taken for it."""
+    """The full path of a system DLL, so that a DLL of that name beside the executable is not loaded instead."""
     root = files.environment("SYSTEMROOT") or r"C:\Windows"
     return rf"{root}\System32\{name}.dll"
 
@@ -34,7 +34,7 @@ def _emulator_directory() -> str:
 
 
 def close_handle(handle: int) -> None:
-    """Close a stdio handle that HCS gave: a pipe handle on Windows, a file descriptor elsewhere."""
+    """Close a stdio handle that HCS returned: a pipe handle on Windows, a file descriptor elsewhere."""
     if sys.platform == "win32":
         import _winapi
 

@@ -1,6 +1,6 @@
-"""What containers need from the host: directories, final paths, mounts, processors, and whether Linux specs can be run.
+"""The host: directories, final paths, mounts, processors, and whether it can run Linux specs.
 
-Without `os`, which a shim would have for nothing else: with what it loads it is a twentieth of an idle shim's memory.
+Without `os`, which nothing else in a shim needs: with its own imports it takes a twentieth of an idle shim's memory.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Elsewhere than on Windows, HCS is emulated by real Linux processes: specs with nothing but a `linux` section run
-# too, and root file systems may be what Linux snapshotters mount.
-EMULATES = sys.platform != "win32"
+# Elsewhere than on Windows, HCS is emulated with Linux processes: specs with only a `linux` section run too, and root
+# file systems may be mounts of Linux snapshotters.
+IS_EMULATED = sys.platform != "win32"
 
-# A page, less what the kernel wants for itself.
+# The kernel limits mount data to a page.
 MAX_MOUNT_DATA = 4000
 _TYPE, _DIRECTORY = 0o170000, 0o040000  # in a file's mode
 _SEPARATORS = "\\/" if sys.platform == "win32" else "/"
@@ -31,7 +31,7 @@ _LOWER = "lowerdir="
 
 def operating_system() -> str:
     """As container platforms name it."""
-    return "linux" if EMULATES else "windows"
+    return "linux" if IS_EMULATED else "windows"
 
 
 def architecture() -> str:
@@ -49,7 +49,7 @@ def random(count: int) -> bytes:
 
 
 def reason(error: OSError) -> str:
-    """What is wrong, in the system's words."""
+    """The system's text for an error."""
     return error.strerror or system.strerror(error.errno or 0)
 
 
@@ -69,7 +69,7 @@ def is_directory(path: str) -> bool:
 
 
 def make_directories(path: str, mode: int = 0o777) -> None:
-    """A directory, and those above it; they may be there."""
+    """Create a directory and its parents; they may exist."""
     if is_directory(path):
         return
     path = path.rstrip(_SEPARATORS)
@@ -84,7 +84,7 @@ def make_directories(path: str, mode: int = 0o777) -> None:
 
 
 def revision() -> int:
-    """The update of this Windows, 0 if it does not tell. An emulated one has every update of its build."""
+    """The update build revision (UBR) of this Windows, 0 if unknown. An emulated one has every update of its build."""
     if sys.platform == "win32":
         import winreg
 
@@ -97,14 +97,14 @@ def revision() -> int:
 
 
 def beside_program(name: str) -> str:
-    """A file beside the shim's program: the .exe, or the modules that `runhcs install` compiled."""
+    """The path of a file beside the shim's program: the .exe, or the modules that `runhcs install` compiled."""
     import os
 
     return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), name)
 
 
 def final_path(path: str) -> str:
-    """A path with all links followed, in the form HCS takes: by volume on Windows. OSError if nothing is there."""
+    """A path with all links resolved, in the form HCS accepts: by volume on Windows. OSError if it is missing."""
     if sys.platform == "win32":
         from shim.platform.windows.paths import final_path as by_volume
 
@@ -117,7 +117,7 @@ def final_path(path: str) -> str:
 
 
 def is_absolute(path: str) -> bool:
-    """Absolute as a path of this host."""
+    """Whether it is an absolute path of this host."""
     if sys.platform == "win32":
         begin = path[:3].replace("/", "\\")
         return begin.startswith("\\\\") or begin[1:] == ":\\"
@@ -125,7 +125,7 @@ def is_absolute(path: str) -> bool:
 
 
 def mount(source: str, target: str, fstype: str, options: Sequence[str]) -> None:
-    """Mount a root file system as a snapshotter describes it. Only where HCS is emulated."""
+    """Mount a root file system as a snapshotter describes it. Only if HCS is emulated."""
     if sys.platform == "win32":
         raise OSError(50, "Windows mounts layers, not file systems")
     from shim.platform.linux.mounts import mount as mount_linux
@@ -141,9 +141,9 @@ def mount(source: str, target: str, fstype: str, options: Sequence[str]) -> None
 
 
 def _shorten(options: Sequence[str]) -> tuple[list[str], int]:
-    """An overlay's options with its lower directories named from a descriptor of what their paths have in common.
+    """An overlay's options with its lower directories relative to a descriptor of their common parent.
 
-    The kernel takes one page of options; an image with fifty layers needs more. The caller closes the descriptor.
+    The kernel accepts one page of options, and an image with fifty layers needs more. The caller closes the descriptor.
     """
     import os
 
@@ -156,7 +156,7 @@ def _shorten(options: Sequence[str]) -> tuple[list[str], int]:
 
 
 def unmount(target: str) -> None:
-    """Unmount what is there; nothing being there is as good. What is in use goes when its last user does."""
+    """Unmount the target if it is mounted. A mount that is in use is detached and goes with its last user."""
     if sys.platform == "win32":
         return
     from shim.platform.linux.mounts import unmount as unmount_linux

@@ -1,7 +1,7 @@
 """Hyper-V sockets: the host's end of the connections that a utility VM's guest makes.
 
-A service is known by the VM's runtime id and a GUID. Where HCS is emulated, a Unix socket of that name in the
-emulator's directory stands in for it; on Windows it is an address of the family AF_HYPERV.
+A service is addressed by the VM's runtime id and a GUID. On Windows the address family is AF_HYPERV; where HCS is
+emulated, the emulator provides Unix sockets of these names in its directory.
 
     listener = listen(vm_id, service_id)
     stream = listener.accept(timeout)      # recv, sendall, close; `detach` gives the descriptor

@@ -1,6 +1,6 @@
-"""One connection of a Hyper-V socket, which is a socket like any other on either system.
+"""One connection of a Hyper-V socket: an ordinary stream socket on either system.
 
-Nothing here loads the library of sockets: whoever has a connection has loaded it.
+This module does not import `_socket`: the caller, who has a connection, has imported it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """One connection. Closing it wakes whoever reads from it."""
+    """One connection. `close` wakes a thread that blocks in `recv`."""
 
     __slots__ = ("_socket",)
 
     def __init__(self, connection: socket) -> None:
         self._socket = connection
 
-    def limit_sends(self, seconds: float) -> None:
-        """Let a send fail with TimeoutError when the other end has not read for so long."""
+    def set_send_timeout(self, seconds: float) -> None:
+        """Let a send fail with TimeoutError if the peer does not read for so many seconds."""
         self._socket.settimeout(seconds)
 
     def recv(self, size: int, /) -> bytes:
@@ -27,13 +27,13 @@ class Stream:
             try:
                 return self._socket.recv(size)
             except TimeoutError:
-                pass  # nothing has come, which may take for ever
+                pass  # the timeout is for sends only
 
     def sendall(self, data: bytes, /) -> None:
         self._socket.sendall(data)
 
     def detach(self) -> int:
-        """The descriptor or handle, which is the caller's from now on."""
+        """The descriptor or handle, which the caller owns from now on."""
         return self._socket.detach()
 
     def close(self) -> None:
@@ -46,5 +46,5 @@ def shut(connection: socket) -> None:
     try:
         connection.shutdown(SHUT_RDWR)
     except OSError:
-        pass  # the other end was first
+        pass  # the peer closed it first
     connection.close()

@@ -51,7 +51,7 @@ def remove_user(name: str) -> None:
         windows.remove_user(name)
 
 
-def end_job(fields: Mapping[str, str], deadline: float) -> None:
+def kill_job(fields: Mapping[str, str], deadline: float) -> None:
     """What a job leaves when its shim is killed. On Windows it ends with its last handle."""
     if sys.platform != "win32":
         from shim.platform.linux import job_cgroups
@@ -59,7 +59,7 @@ def end_job(fields: Mapping[str, str], deadline: float) -> None:
         job_cgroups.end(fields.get("groups", "").split("|"), deadline)
 
 
-def groups_of(id: str) -> str:
+def cgroup_paths(id: str) -> str:
     """What the ledger has to know to end a job without its shim."""
     if sys.platform == "win32":
         return ""

@@ -1,47 +1,32 @@
-"""The streams of containerd's clients, and what moves their bytes."""
+"""The stdio endpoints that containerd's clients name, and the relay: FIFOs on Linux, named pipes on Windows.
+
+Both modules offer the same names (tests/unit/repository/test_import_rules.py).
+"""
 
 from __future__ import annotations
 
 import sys
 
 TYPE_CHECKING = False
-
 if sys.platform == "win32":
-    from shim.platform.windows.stdio_pipes import (
-        Pump,
-        Relay,
-        close,
-        duplicate,
-        has_reader,
-        keep,
-        open_file,
-        open_input,
-        open_output,
-        start_logger,
-        unread,
-    )
-
-    if TYPE_CHECKING:
-        from shim.platform.windows.binary_logger import Logger as Logger
+    from shim.platform.windows import stdio_pipes as _system
 else:
-    from shim.platform.linux.fifos import (
-        Pump,
-        Relay,
-        close,
-        duplicate,
-        has_reader,
-        keep,
-        open_file,
-        open_input,
-        open_output,
-        start_logger,
-        unread,
-    )
+    from shim.platform.linux import fifos as _system
 
-    if TYPE_CHECKING:
+Pump = _system.Pump
+Relay = _system.Relay
+bytes_pending = _system.bytes_pending
+close = _system.close
+duplicate = _system.duplicate
+has_reader = _system.has_reader
+hold_writer = _system.hold_writer
+open_file = _system.open_file
+open_input = _system.open_input
+open_output = _system.open_output
+start_logger = _system.start_logger
+
+if TYPE_CHECKING:
+    if sys.platform == "win32":
+        from shim.platform.windows.binary_logger import Logger as Logger
+    else:
         from shim.platform.linux.binary_logger import Logger as Logger
-
-__all__ = [
-    "Pump", "Relay", "close", "duplicate", "has_reader", "keep", "open_file", "open_input", "open_output",
-    "start_logger", "unread",
-]  # fmt: skip

@@ -1,11 +1,11 @@
-"""How clients name streams on this system, in paths and in URIs."""
+"""The forms in which clients name streams on this system: paths and URIs."""
 
 from __future__ import annotations
 
 import sys
 
 if sys.platform == "win32":
-    #: Schemes of a URI, the one for pipes first.
+    #: URI schemes, the one for pipes first.
     SCHEMES = ("npipe", "file", "binary", "binary-v2")
     PIPE = "a named pipe"
     EXAMPLE = "file:///C:/logs/out"
@@ -16,7 +16,7 @@ else:
 
 
 def absolute(scheme: str, path: str) -> str:
-    """The path that a stream's name means, "" if that is not an absolute one."""
+    """The path of a stream's name, "" if it is not absolute."""
     if sys.platform == "win32":
         if scheme == "npipe":  # npipe:////./pipe/x, npipe://./pipe/x
             path = "//" + path.lstrip("/")

@@ -25,12 +25,12 @@ def host() -> dict[str, Any]:
         from shim.platform.windows.time_zone import information
 
         if raw := information():
-            return described(raw)
-    return at_present()
+            return from_native(raw)
+    return current()
 
 
-def at_present() -> dict[str, Any]:
-    """What the clock of this host shows now. When it will change is not told: a guest lives for days, not seasons."""
+def current() -> dict[str, Any]:
+    """The current offset of this host's clock, without the dates of its changes: a VM runs for days, not seasons."""
     now = time.localtime()
     minutes = -now.tm_gmtoff // 60
     if not minutes:
@@ -39,8 +39,8 @@ def at_present() -> dict[str, Any]:
     return {"Bias": minutes, **names}
 
 
-def described(information: bytes) -> dict[str, Any]:
-    """TIME_ZONE_INFORMATION in HCS's words. What is zero is left out, as everywhere."""
+def from_native(information: bytes) -> dict[str, Any]:
+    """TIME_ZONE_INFORMATION as an HCS document. Members that are zero are omitted, as in every document."""
     position = 0
 
     def take(size: int) -> bytes:

@@ -72,7 +72,7 @@ def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
             from shim.task.sandbox_spec import set_pod_annotations
 
             set_pod_annotations(spec, oci.CONTAINER, context.id)
-        normalize.settle(spec, options)
+        normalize.normalize_spec(spec, options)
         pod.check(request.id, Role(spec.pod_role, spec.sandbox_id))
     retry = options.values.io_retry_timeout_in_sec
     with span("stdio"):
@@ -85,7 +85,7 @@ def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
         else:
             scale = options.values.scale_cpu_limits_to_sandbox
             placed = place_container(request.id, request.bundle, spec, request.rootfs, pod, log, scale_cpu_limits=scale)
-        parameters = placed.container.init_parameters(**io.wanted(), terminal=request.terminal)
+        parameters = placed.container.init_parameters(**io.requested_pipes(), terminal=request.terminal)
     except BaseException:
         io.close()
         raise
@@ -148,7 +148,7 @@ def create_exec(context: ShimContext, task: Task, request: ExecProcessRequest) -
     with span("stdio"):
         io = _open_stdio(context, request, task.id, request.exec_id, task.io_retry_seconds)
     try:
-        parameters = task.container.exec_parameters(process, **io.wanted(), terminal=request.terminal)
+        parameters = task.container.exec_parameters(process, **io.requested_pipes(), terminal=request.terminal)
         task.add_exec(request.exec_id, io, parameters)
     except BaseException:
         io.close()

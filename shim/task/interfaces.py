@@ -56,8 +56,12 @@ if TYPE_CHECKING:
 
         def attach(self, process: HcsProcess) -> None: ...
         def close_stdin(self) -> None: ...
-        def drained(
-            self, timeout: float, *, patient: Callable[[], bool], held_open: Callable[[], None] | None
+        def drain(
+            self,
+            idle_timeout: float,
+            *,
+            waits_for_late_client: Callable[[], bool],
+            on_held_open: Callable[[], None] | None,
         ) -> bool: ...
         def close(self) -> None: ...
 

@@ -268,7 +268,9 @@ class Process:
         try:
             with span("stdio"):
                 ends = self._take_along if self._killed else None
-                if hcs is not None and not self._io.drained(DRAIN_TIMEOUT, patient=self._is_patient, held_open=ends):
+                if hcs is not None and not self._io.drain(
+                    DRAIN_TIMEOUT, waits_for_late_client=self._is_patient, on_held_open=ends
+                ):
                     self._log.warning("output was still on its way when its time was over", **self._fields())
                 self._io.close()
         except Exception as error:

@@ -131,7 +131,7 @@ class SandboxService:
         try:
             self._pod.end()
         finally:
-            daemon.leave_bundle()
+            daemon.release_bundle()
             call.reply(EMPTY)
             call.connection.wait_end(GOODBYE_TIMEOUT)
             self._context.request_shutdown(False)

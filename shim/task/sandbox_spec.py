@@ -60,7 +60,7 @@ def sandbox_spec(request: CreateSandboxRequest, options: Options) -> Spec:
         if request.netns_path and "/" not in request.netns_path:
             network = windows["network"] = windows.get("network") or {}
             network.setdefault("networkNamespace", request.netns_path)
-    normalize.settle(spec, options)
+    normalize.normalize_spec(spec, options)
     if spec.is_isolated and not request.rootfs and not spec.windows.texts("layerFolders"):
         # CRI gives no image to a sandbox of the shim's own; the VM boots from what the runtime's options name.
         boot_files = options.values.boot_files_root_path

@@ -180,7 +180,7 @@ class TaskService:
             return EMPTY
         # The answer first: containerd would report a lost connection instead. It may remove the bundle right after it.
         deferred = call.defer()
-        daemon.leave_bundle()
+        daemon.release_bundle()
         call.reply(EMPTY)
         if self._pod.is_quiet:
             self._context.request_shutdown(request.now)

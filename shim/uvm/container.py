@@ -15,7 +15,7 @@ from shim.container.base import BaseContainer, ExitCallbacks, ReleaseOnError, re
 from shim.container.ledger import Ledger
 from shim.container.mounts import Mapped
 from shim.hcs_bindings import errors
-from shim.hcs_bindings.errors import During, HcsError
+from shim.hcs_bindings.errors import ErrorContext, HcsError
 from shim.spans import span
 from shim.uvm import devices
 from shim.uvm.container_plan import ContainerPlan
@@ -122,7 +122,7 @@ class VmContainer(BaseContainer):
             self._releases.append(drivers.install(self.vm, path, self._log.warning))
         with span("network"):
             self._join_network()
-        with span("layers"), During("failed to mount container storage"):
+        with span("layers"), ErrorContext("failed to mount container storage"):
             root = self._mount_layers(plan.layers)
         mapped = plan.mounts.acquire(self.vm, self._releases)
         if mapped.directories:
@@ -139,7 +139,7 @@ class VmContainer(BaseContainer):
         whole = document.complete(draft, root, self._namespace, guard)
         hostprocess.set_isolation(self.spec, whole["Container"])
         guest = self.vm.guest
-        with During(f"failed to create container {self.id}"):
+        with ErrorContext(f"failed to create container {self.id}"):
             guest.create_container(self.id, {name: whole[name] for name in ("SchemaVersion", "Container")})
         self._layer_releases.insert(0, self._delete_state)  # the very last
         guest.on_container_exit(self.id, self._exit.fire)
@@ -165,11 +165,11 @@ class VmContainer(BaseContainer):
         disk = wanted.make_scratch()
         shared = []
         for layer_id, path in parents:
-            with During("failed to add VSMB layer"):
+            with ErrorContext("failed to add VSMB layer"):
                 held = self.vm.shares.add(path, read_only=True, backup=True)
             self._layer_releases.insert(0, held.release)  # the topmost goes first, as it came
             shared.append((layer_id, held.guest_path))
-        with During("failed to add SCSI scratch VHD"):
+        with ErrorContext("failed to add SCSI scratch VHD"):
             attached = self.vm.disks.attach(disk)
         self._layer_releases.append(attached.release)
         combined: Document = {
@@ -273,7 +273,7 @@ class VmContainer(BaseContainer):
             try:
                 self.vm.guest.shut_down_container(self.id, force=force)
             except HcsError as error:
-                if errors.is_stopped_enough(error):
+                if errors.is_stopped_or_stopping(error):
                     return True
                 self._log.warning("the container does not take note of its end", error=error)
             if self._exited.wait(seconds):

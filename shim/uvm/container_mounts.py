@@ -18,7 +18,7 @@ import os
 
 from shim.container.mounts import PIPE, Mapped, directory, ends, is_drive
 from shim.container.process_document import is_absolute_in_container, quote
-from shim.hcs_bindings.errors import UNEXPECTED, During, HcsError
+from shim.hcs_bindings.errors import UNEXPECTED, ErrorContext, HcsError
 from shim.oci.errors import InvalidSpec
 from shim.uvm import scsi
 from shim.uvm.gcs.process import output_in_vm
@@ -121,7 +121,7 @@ class Plan:
 
 def _share(entry: Document) -> Callable[[Vm, Mapped, list[Release]], None]:
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
-        with During(f"{SHARE_FAILED} {entry['ContainerPath']}"):
+        with ErrorContext(f"{SHARE_FAILED} {entry['ContainerPath']}"):
             held = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
         releases.append(held.release)
         mapped.directories.append({**entry, "HostPath": held.guest_path})
@@ -173,7 +173,7 @@ def _disk(mount: Section, kind: str, source: str, destination: str) -> Callable[
     read_only = any(option.lower() == "ro" for option in mount.texts("options"))
 
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
-        with During(f"{DISK_FAILED} {mount.path}"):
+        with ErrorContext(f"{DISK_FAILED} {mount.path}"):
             attached = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
         releases.append(attached.release)
         mapped.disks.append(_entry(mount, attached.guest_path, destination))

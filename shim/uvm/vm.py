@@ -107,13 +107,13 @@ class Vm:
         _open_dump_directory(settings.dump_directory, id)
         deadline = time.monotonic() + boot_seconds()
         boot_files.prepare()
-        with errors.During("error in preparing config doc: failed to grant vm access to scratch"):
+        with errors.ErrorContext("error in preparing config doc: failed to grant vm access to scratch"):
             storage.grant_vm_access(id, boot_files.scratch)
         entry = ledger.enter("vm", id=id)
-        with errors.During("error while creating the compute system"):
+        with errors.ErrorContext("error while creating the compute system"):
             system = create_system(id, document.build(id, settings, boot_files), ledger, entry)
         try:
-            with errors.During("error while creating the compute system"):
+            with errors.ErrorContext("error while creating the compute system"):
                 runtime_id = str(system.properties().get("RuntimeId") or "").lower()
             vm = cls(id, runtime_id, settings, system, entry, ledger, log)
         except BaseException:
@@ -150,7 +150,7 @@ class Vm:
         assert self._listener is not None
         try:
             stream = self._listener.accept(_left(deadline))
-            stream.limit_sends(SEND_SECONDS)
+            stream.set_send_timeout(SEND_SECONDS)
             return stream
         except TimeoutError:
             detail = f"its guest did not connect within {boot_seconds():.0f} s of being made"
@@ -246,7 +246,7 @@ class Vm:
 
 def processors() -> int:
     """How many HCS can give to a VM; the system this runs in may see fewer."""
-    with errors.During(
+    with errors.ErrorContext(
         "error in preparing config doc: failed to get host processor information: failed to retrieve processor and "
         "processor topology information"
     ):

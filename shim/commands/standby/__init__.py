@@ -1,1 +1,1 @@
-"""The standby: a warm process that becomes the daemon of the next `start`."""
+"""The standby: a process with everything imported, from which the next `start` gets its daemon (a zygote)."""

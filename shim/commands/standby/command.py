@@ -1,8 +1,7 @@
-"""`standby`: a warm process from which the next start has its daemon.
+"""`standby`: a process with everything imported, from which the next `start` gets its daemon.
 
-A cold `start` leaves one behind when standbys are switched on (`runhcs install --standby`, or RUNHCS_STANDBY=1). It has
-loaded what a daemon needs. Where the system forks, it stays and forks spares (`forked_spares`); elsewhere it is the
-spare itself (`spare`).
+A cold `start` starts one if standbys are on (`runhcs install --standby`, or RUNHCS_STANDBY=1). It imports what a daemon
+needs. On Linux it stays and forks spares (`prefork`); on Windows it is the spare itself (`windows`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ IDLE_SECONDS = 900.0
 
 
 def run(arguments: list[str], parse: Parse) -> int:
-    """`parse` reads a command line."""
+    """`parse` parses a command line."""
     if daemon.FORKS:
         from shim.commands.standby import prefork
 
@@ -34,7 +33,7 @@ def run(arguments: list[str], parse: Parse) -> int:
 
 
 def load() -> None:
-    """What a daemon with a container needs."""
+    """Import what a daemon with a container needs."""
     import faulthandler
 
     from shim.commands import bootstrap, serve

@@ -1,11 +1,11 @@
-"""The standby of a system that forks: a warm spare becomes the daemon of the next start.
+"""The standby of a system that forks: a pre-forked spare becomes the daemon of the next `start`.
 
-Everything a daemon needs is loaded here once, and a fork of it, the spare, waits at the socket. The launcher that comes
-first gets it: the spare becomes the daemon, by the same code as a process of its own (`shim.commands.adopted`), and
-shares this process's memory for as long as it lives. Meanwhile the standby forks the next spare.
+This process imports everything a daemon needs, once. A fork of it, the spare, waits at the socket. The first launcher
+that connects takes the spare, which becomes the daemon with the same code as a process of its own
+(`shim.commands.adopted`) and shares this process's memory while it runs. Meanwhile the standby forks the next spare.
 
-It goes when nobody has needed it for a while, when a file of what it has loaded is changed, or when its socket is taken
-away. It never holds up a command: see `launcher/linux/standby.c`.
+The standby exits when it has not been used for a while, when a file of a loaded module has changed, or when its socket
+has been removed. It never delays a command: see `launcher/linux/standby.c`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import time
 
 from shim.commands import adopted
 from shim.platform import daemon
-from shim.platform.linux import standby as machine
-from shim.platform.linux.source_watch import Sources
-from shim.platform.linux.standby_start import is_wanted
+from shim.platform.linux import standby
+from shim.platform.linux.source_watch import SourceWatch
+from shim.platform.linux.standby_start import is_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,69 +30,72 @@ if TYPE_CHECKING:
 
     Parse = Callable[[list[str]], tuple[str, Flags]]
 
-# A cold `start` is followed by a Create: let that have the processor first.
+# A cold `start` is followed by a Create: leave the processor to it first.
 LOAD_AFTER = 0.3
-# How soon it notices that its socket is gone or its files have changed when nobody comes.
-LOOK_AROUND = 10.0
+# How often an idle standby checks its socket and its files.
+CHECK_INTERVAL = 10.0
 
 
 def run(path: str, idle: float, load: Callable[[], None], parse: Parse) -> int:
-    """`idle` seconds at most; `load` what a daemon needs; `parse` reads a command line."""
-    machine.settle()
+    """Serve spares until `idle` seconds have passed without a start. `load` imports what a daemon needs; `parse` parses
+    a command line."""
+    standby.detach()
     begun = time.time_ns()
     time.sleep(LOAD_AFTER)
-    if not is_wanted(path):
+    if not is_needed(path):
         return 0
     load()
-    sources = Sources("shim", machine.own_program())
-    if sources.newest() >= begun:
-        return 0  # somebody is editing: what was loaded may be neither the old nor the new
-    door = machine.open_door(path)
-    if door is None:
+    watch = SourceWatch("shim", standby.own_program())
+    if watch.newest() >= begun:
+        return 0  # files changed while they were imported: the modules may be a mix of old and new
+    socket = standby.listen(path)
+    if socket is None:
         return 0
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
-        _keep_spares(door, sources, idle, parse)
+        _keep_spares(socket, watch, idle, parse)
     finally:
-        door.close(remove=True)
+        socket.close(remove=True)
     return 0
 
 
-def _keep_spares(door: machine.Door, sources: Sources, idle: float, parse: Parse) -> None:
-    """One spare at any time, until there is a reason to end; its end of the line closes with ours."""
-    needed = time.monotonic()
+def _keep_spares(socket: standby.StandbySocket, watch: SourceWatch, idle: float, parse: Parse) -> None:
+    """Keep one spare until there is a reason to exit; the spare exits when our end of the link closes."""
+    last_used = time.monotonic()
     while True:
-        is_spare, line = machine.fork_spare()
+        is_spare, link = standby.fork_spare()
         if is_spare:
-            _be_spare(door, sources, line, parse)
-        door.show_life()
-        watching = select.poll()
-        watching.register(line, select.POLLIN)
-        if sources.descriptor >= 0:
-            watching.register(sources.descriptor, select.POLLIN)
-        while not (ready := dict(watching.poll(min(LOOK_AROUND, idle) * 1000))):
-            if time.monotonic() - needed >= idle or not door.is_ours or not sources.all_unchanged():
+            _run_spare(socket, watch, link, parse)
+        socket.touch()
+        poller = select.poll()
+        poller.register(link, select.POLLIN)
+        if watch.descriptor >= 0:
+            poller.register(watch.descriptor, select.POLLIN)
+        while not (ready := dict(poller.poll(min(CHECK_INTERVAL, idle) * 1000))):
+            if time.monotonic() - last_used >= idle or not socket.is_ours or not watch.all_unchanged():
                 return
-        if line.fileno() not in ready or line.recv(1) != machine.TAKEN or not door.is_ours:
-            return  # changed files, or a spare that has died: whatever it is, a cold start knows better
-        needed = time.monotonic()
-        line.close()
+        if link.fileno() not in ready or link.recv(1) != standby.TAKEN or not socket.is_ours:
+            return  # a file has changed, or the spare has died: the next start is cold
+        last_used = time.monotonic()
+        link.close()
 
 
-def _be_spare(door: machine.Door, sources: Sources, line: _socket.socket, parse: Parse) -> NoReturn:
-    """Wait for a start, and be its daemon."""
-    shown = machine.CommandLine()
+def _run_spare(socket: standby.StandbySocket, watch: SourceWatch, link: _socket.socket, parse: Parse) -> NoReturn:
+    """Wait for a start, and become its daemon."""
+    title = standby.ProcessTitle()
     try:
-        claim = door.wait(line, sources.unchanged)
-        if claim is None:
+        handover = socket.wait(link, watch.unchanged)
+        if handover is None:
             daemon.exit_now(0)
-        machine.say_taken(line)
-        door.close(remove=False)
-        sources.close()
-        claim.take(shown)
-        _, flags = parse(claim.arguments)
-        adopted.be(flags, claim.listener, claim.link, claim.options, claim.bundle, claim.is_sandbox)
+        standby.report_taken(link)
+        socket.close(remove=False)
+        watch.close()
+        handover.apply(title)
+        _, flags = parse(handover.arguments)
+        adopted.run_daemon(
+            flags, handover.listener, handover.link, handover.options, handover.bundle, handover.is_sandbox
+        )
     finally:
         daemon.exit_now(1)

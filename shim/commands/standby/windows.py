@@ -1,10 +1,10 @@
-"""The standby of a system without fork: a process with everything loaded, which becomes the next daemon itself.
+"""The standby of Windows, which has no fork: a process with everything imported that becomes the next daemon itself.
 
-It waits at its pipe, and the launcher that comes first gets it: the spare goes on as the daemon that the launcher would
-have started, by the very same code (`shim.commands.spawned`). A while later that daemon starts the next spare. So there
-is one at a time, and it goes when nobody has needed it for a while or its program has been replaced.
+It waits at its pipe. The first launcher that connects takes it, and it continues as the daemon that the launcher would
+have started, with the same code (`shim.commands.spawned`). A while later that daemon starts the next standby. So there
+is one at a time. It exits when it has not been used for a while or its program has been replaced.
 
-It never holds up a command: see `launcher/windows/standby.c`.
+It never delays a command: see `launcher/windows/standby.c`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 
 from shim.commands import spawned
 from shim.platform import daemon
-from shim.platform.windows import standby as machine
+from shim.platform.windows import standby
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 
 
 def run(path: str, idle: float, load: Callable[[], None], parse: Parse) -> int:
-    """`idle` seconds at most; `load` what a daemon needs; `parse` reads a command line."""
+    """Wait at most `idle` seconds for a start. `load` imports what a daemon needs; `parse` parses a command line."""
     starter = daemon.Link(is_awaited=True)
     load()
     _load_layers()
-    door = machine.open_door(path)
-    if door is None:
+    pipe = standby.listen(path)
+    if pipe is None:
         return 0
     gc.collect()
     gc.freeze()
     gc.disable()
-    starter.say_ready()
-    daemon.close_stdout()
-    claim = door.wait(idle)
-    if claim is not None:
-        _be(claim, parse)
+    starter.report_ready()
+    daemon.redirect_stdio_to_null()
+    handover = pipe.wait(idle)
+    if handover is not None:
+        _run_daemon(handover, parse)
     return 0
 
 
 def _load_layers() -> None:
-    """What every container needs here besides: the layers of an image."""
+    """What every container on Windows needs as well: the layers of an image."""
     from shim import version
     from shim.container import cleanup, registry_hive
     from shim.hcs_bindings import storage
@@ -56,12 +56,12 @@ def _load_layers() -> None:
     _ = version, cleanup, registry_hive, storage
 
 
-def _be(claim: machine.Claim, parse: Parse) -> NoReturn:
-    """The daemon of this start. The launcher hears of its end, and makes another."""
+def _run_daemon(handover: standby.Handover, parse: Parse) -> NoReturn:
+    """The daemon of this start. If it fails, the launcher notices and starts another."""
     try:
-        claim.take()
-        _, flags = parse(claim.arguments)
-        spawned.be(flags, claim.link)
+        handover.apply()
+        _, flags = parse(handover.arguments)
+        spawned.run_daemon(flags, handover.link)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -1,9 +1,10 @@
-"""A logging program: containerd's `binary://`.
+"""A logging program, containerd's `binary://` scheme
+(https://github.com/containerd/containerd/blob/main/core/runtime/v2/README.md#logging).
 
-It gets the reading ends of stdout and stderr as descriptors 3 and 4, and the writing end of a pipe as descriptor 5 on
-which it says that it is ready: one byte, or closing it. At the end the shim closes the streams; the program has time to
-write what it has, then it is asked to end, then it is killed. All of that happens in a thread, since the exit of a
-container is not to wait for its logger.
+The program gets the reading ends of stdout and stderr as descriptors 3 and 4, and the writing end of a pipe as
+descriptor 5, on which it reports that it is ready: it writes one byte or closes it. When the shim has closed the
+streams, the program has time to write what it has; then it gets SIGTERM, then SIGKILL. That happens in a thread, since
+the exit of a container must not wait for its logger.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from _thread import start_new_thread
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 
 READY_TIMEOUT = 10.0
-END_TIMEOUT = 5.0  # to end by itself, and again after being asked to
+STOP_TIMEOUT = 5.0  # to exit by itself, and again after SIGTERM
 
-_FIRST = 3  # the descriptors that the program finds its pipes at: 3, 4 and 5
+_FIRST = 3  # the first of the program's three pipes: descriptors 3, 4 and 5
 
 
 class Logger:
-    """A running program; `stdout` and `stderr` are the writing ends of its streams, which the caller takes over."""
+    """A running program; the caller owns `stdout` and `stderr`, the writing ends of its streams."""
 
     __slots__ = ("_pid", "stderr", "stdout")
 
@@ -30,19 +31,19 @@ class Logger:
         self.stdout = stdout
         self.stderr = stderr
 
-    def end(self) -> None:
-        """When the streams have been closed. Returns at once."""
-        start_new_thread(end_process, (self._pid, END_TIMEOUT))
+    def stop(self) -> None:
+        """Stop it, once the streams have been closed. Returns at once."""
+        start_new_thread(stop_process, (self._pid, STOP_TIMEOUT))
 
 
-def start(program: str, arguments: list[str], environment: dict[str, str], must_say_ready: bool) -> Logger:
-    """Raises OSError (TimeoutError among them) with a sentence; nothing is left behind then."""
+def start(program: str, arguments: list[str], environment: dict[str, str], requires_ready: bool) -> Logger:
+    """Raises OSError (or TimeoutError) with a message, and then leaves nothing behind."""
     ours: list[int] = []
     theirs: list[int] = []
     try:
         for writes in (False, False, True):
             ends = os.pipe2(os.O_CLOEXEC)
-            # Moved out of the way of 3, 4 and 5, which are filled one after the other.
+            # Moved above 3, 4 and 5, which dup2 overwrites one after the other.
             mine, its = (ends[0], ends[1]) if writes else (ends[1], ends[0])
             ours.append(mine)
             theirs.append(fcntl(its, F_DUPFD_CLOEXEC, 16))
@@ -66,29 +67,29 @@ def start(program: str, arguments: list[str], environment: dict[str, str], must_
     for descriptor in theirs:
         os.close(descriptor)
     try:
-        _wait_ready(program, ours[2], must_say_ready)
+        _wait_ready(program, ours[2], requires_ready)
     except BaseException:
         os.close(ours[0])
         os.close(ours[1])
-        start_new_thread(end_process, (pid, 0.0))
+        start_new_thread(stop_process, (pid, 0.0))
         raise
     finally:
         os.close(ours[2])
     return Logger(pid, ours[0], ours[1])
 
 
-def _wait_ready(program: str, descriptor: int, must_say_ready: bool) -> None:
+def _wait_ready(program: str, descriptor: int, requires_ready: bool) -> None:
     poller = select.poll()
     poller.register(descriptor, select.POLLIN)
     if not poller.poll(READY_TIMEOUT * 1000):
         raise TimeoutError(f"logger {program} did not say within {READY_TIMEOUT:.0f} s that it is ready: "
                            "it must write to descriptor 5 or close it")  # fmt: skip
-    if not os.read(descriptor, 1) and must_say_ready:
+    if not os.read(descriptor, 1) and requires_ready:
         raise OSError(f"logger {program} ended or closed descriptor 5 without saying that it is ready")
 
 
-def end_process(pid: int, patience: float) -> None:
-    """Let a child end, then ask it to, then kill it; reap it."""
+def stop_process(pid: int, timeout: float) -> None:
+    """Wait for a child to exit, then send SIGTERM, then SIGKILL; reap it."""
     try:
         process = os.pidfd_open(pid)
     except OSError:
@@ -97,10 +98,10 @@ def end_process(pid: int, patience: float) -> None:
     try:
         poller = select.poll()
         poller.register(process, select.POLLIN)
-        for last_word in (signal.SIGTERM, signal.SIGKILL):
-            if poller.poll(patience * 1000):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if poller.poll(timeout * 1000):
                 break
-            signal.pidfd_send_signal(process, last_word)
+            signal.pidfd_send_signal(process, number)
         _reap(pid)
     except ProcessLookupError:
         _reap(pid)
@@ -112,4 +113,4 @@ def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, 0)
     except ChildProcessError:
-        pass  # somebody else was quicker
+        pass  # reaped already

@@ -1,8 +1,8 @@
 """From `start` to a daemon: by fork, since importing everything a second time would cost more than all the rest.
 
-`start` and its child speak over a socket pair. The child says READY when it has left the caller's world; the parent
-says DONE when it has handed the address over. A parent that dies in between (containerd kills it when its client
-gives up) leaves a child that hears the end of the connection instead, and goes too: nobody else knows of it.
+`start` and its child are connected by a socket pair. The child sends READY when it has detached from the caller; the
+parent sends DONE when it has printed the address. If the parent dies in between (containerd kills it when its client
+gives up), the child reads EOF instead and exits too: containerd does not know about it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    #: What a daemon does, given its link to `start`, if there is one.
+    #: The daemon's main function; its argument is the link to `start`, if there is one.
     Body = Callable[[_socket.socket | None], int]
 
-#: `start` becomes the daemon's parent by forking.
+#: `start` forks the daemon.
 FORKS = True
-#: Where the system may say more about a process that died.
+#: Where the system may log more about a process that died.
 SYSTEM_LOG = "the kernel's messages"
 READY = b"R"
 DONE = b"D"
 READY_TIMEOUT = 10.0
 HANDOVER_TIMEOUT = 30.0
-# How often, every hundredth of a second, is looked whether a killed daemon is gone.
-KILL_LOOKS = 500
+# How often to poll, every 10 ms, for the exit of a killed daemon.
+KILL_POLLS = 500
 
 
 class Child:
-    """The daemon as `start` sees it, until it lets it go."""
+    """The daemon as `start` sees it, until the handover."""
 
     __slots__ = ("_link", "pid")
 
@@ -41,14 +41,14 @@ class Child:
         self._link = link
 
     def wait_ready(self) -> bool:
-        """False if it died, or hangs."""
+        """False if it died or did not report within READY_TIMEOUT."""
         try:
             return self._link.recv(1) == READY
         except OSError:
             return False
 
     def release(self) -> None:
-        """It is on its own from here."""
+        """Complete the handover: the daemon outlives `start`."""
         try:
             self._link.send(DONE)
         except OSError:
@@ -59,7 +59,7 @@ class Child:
 
         try:
             posix.kill(self.pid, 9)
-            for _ in range(KILL_LOOKS):
+            for _ in range(KILL_POLLS):
                 if posix.waitpid(self.pid, posix.WNOHANG)[0]:
                     break
                 sleep(0.01)
@@ -68,41 +68,41 @@ class Child:
 
 
 def fork(body: Body, listener: _socket.socket, panic_log: int) -> Child:
-    """Run `body(link)` in a child that has nothing of ours but the listening socket."""
+    """Run `body(link)` in a child that inherits only the listening socket."""
     ours, theirs = _socket.socketpair()
     ours.settimeout(READY_TIMEOUT)
     pid = posix.fork()
     if pid == 0:
-        _become(body, listener, theirs, panic_log)
+        _run_child(body, listener, theirs, panic_log)
     theirs.close()
     return Child(pid, ours)
 
 
-def _become(body: Body, listener: _socket.socket, link: _socket.socket, panic_log: int) -> NoReturn:
+def _run_child(body: Body, listener: _socket.socket, link: _socket.socket, panic_log: int) -> NoReturn:
     try:
-        leave_world(panic_log, listener.fileno(), link.fileno())
-        name_process()
+        detach(panic_log, listener.fileno(), link.fileno())
+        set_process_name()
         link.settimeout(HANDOVER_TIMEOUT)
         try:
             link.send(READY)
         except OSError:
-            pass  # `start` is dead already: `body` will hear it
+            pass  # `start` is dead already: `body` will notice
     except BaseException:
         sys.excepthook(*sys.exc_info())
         exit_now(1)
-    be(body, link)
+    run_daemon(body, link)
 
 
-def leave_world(panic_log: int, *keep: int) -> None:
-    """The caller's session, directory and descriptors."""
+def detach(panic_log: int, *keep: int) -> None:
+    """Leave the caller's session, directory and descriptors."""
     posix.setsid()
     posix.chdir("/")
     posix.umask(0o022)
-    _leave_descriptors(panic_log, *keep)
+    _replace_descriptors(panic_log, *keep)
 
 
-def be(body: Body, link: _socket.socket | None) -> NoReturn:
-    """The rest of this process's life. Nothing above it on the stack gets another turn."""
+def run_daemon(body: Body, link: _socket.socket | None) -> NoReturn:
+    """Run `body` until the process exits. Never returns to the caller."""
     code = 1
     try:
         code = body(link)
@@ -112,8 +112,8 @@ def be(body: Body, link: _socket.socket | None) -> NoReturn:
         exit_now(code)
 
 
-def name_process() -> None:
-    """As containerd's own shims are named in lists of processes."""
+def set_process_name() -> None:
+    """Set the name that containerd's own shims have in process lists."""
     try:
         with open("/proc/self/comm", "wb", 0) as file:
             file.write(b"containerd-shim")
@@ -121,8 +121,8 @@ def name_process() -> None:
         pass
 
 
-def _leave_descriptors(panic_log: int, *keep: int) -> None:
-    """Nothing in, nothing out, errors to the panic log; every other descriptor, known to us or not, closed."""
+def _replace_descriptors(panic_log: int, *keep: int) -> None:
+    """stdin and stdout to /dev/null, stderr to the panic log; close every other descriptor."""
     null = posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(null, 0)
     posix.dup2(null, 1)
@@ -133,11 +133,11 @@ def _leave_descriptors(panic_log: int, *keep: int) -> None:
             try:
                 posix.close(descriptor)
             except OSError:
-                pass  # the one that listed them
+                pass  # the descriptor of listdir itself
 
 
-def handed_over(link: _socket.socket) -> bool:
-    """In the daemon: wait until `start` has printed the address. False if it died before."""
+def wait_for_handover(link: _socket.socket) -> bool:
+    """In the daemon: wait until `start` has printed the address. False if it died before that."""
     try:
         return link.recv(1) == DONE
     except OSError:
@@ -146,11 +146,11 @@ def handed_over(link: _socket.socket) -> bool:
         link.close()
 
 
-class Ending:
-    """The word to end: given by any thread or by SIGTERM and SIGINT, waited for by the main thread.
+class ShutdownRequest:
+    """A request to shut down: made by any thread or by SIGTERM and SIGINT, waited for by the main thread.
 
-    The main thread waits in `read`, and Python's own C handler writes to the same pipe: a signal can come at any
-    moment, to any thread, and is not lost. Waiting for a lock would lose one that comes just before the wait begins.
+    The main thread waits in `read`, and Python's C signal handler writes to the same pipe: a signal may arrive at any
+    time, on any thread, and is not lost. Waiting for a lock would lose one that arrives just before the wait.
     """
 
     __slots__ = ("_reading", "_writing", "now", "requested")
@@ -167,11 +167,11 @@ class Ending:
         try:
             posix.write(self._writing, b"!")
         except BlockingIOError:
-            pass  # it is being told often enough
+            pass  # the pipe is full: the waiter will wake
 
     def catch_signals(self) -> None:
-        """A closed terminal is no reason to end."""
-        import _signal  # type: ignore[import-not-found]  # `signal` would bring `enum` along
+        """SIGTERM and SIGINT request the shutdown; SIGHUP is ignored."""
+        import _signal  # type: ignore[import-not-found]  # `signal` would import `enum`
 
         for number in (_signal.SIGTERM, _signal.SIGINT):
             _signal.signal(number, lambda _number, _frame: self.request())
@@ -183,11 +183,11 @@ class Ending:
             posix.read(self._reading, 1)
 
 
-def watch_faults(stacks: Callable[[], str]) -> None:
-    """A crash of native code writes what it can to stderr; SIGUSR1 writes the stacks of all threads, at any time.
+def enable_fault_handler(stacks: Callable[[], str]) -> None:
+    """A crash in native code dumps the stacks to stderr; SIGUSR1 dumps the stacks of all threads at any time.
 
-    The signal is heard by the main thread, which waits for nothing but the end. faulthandler could write the stacks
-    without it, but looks at frames that other threads are changing: a process asked for its stacks may die of it.
+    The main thread, which only waits for the shutdown, handles the signal. faulthandler could dump the stacks without
+    it, but reads frames that other threads are changing, which may crash the process.
     """
     import _signal
     import faulthandler
@@ -200,8 +200,8 @@ def own_pid() -> int:
     return posix.getpid()
 
 
-def close_stdout() -> None:
-    """Standard input and output lead nowhere from here on."""
+def redirect_stdio_to_null() -> None:
+    """Redirect stdin and stdout to /dev/null."""
     null = posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(null, 0)
     posix.dup2(null, 1)
@@ -209,8 +209,8 @@ def close_stdout() -> None:
         posix.close(null)
 
 
-def leave_bundle() -> None:
-    """Nothing keeps a directory of Linux from being removed."""
+def release_bundle() -> None:
+    """Nothing to do: on Linux a directory with open files can be removed."""
 
 
 def flush() -> None:
@@ -222,13 +222,13 @@ def flush() -> None:
 
 
 def exit_now(code: int) -> NoReturn:
-    """Leave without the interpreter's clean-up, which takes longer than some commands and would trip over threads."""
+    """Exit without the interpreter's finalization, which takes longer than some commands and may crash in threads."""
     flush()
     posix._exit(code)
 
 
-def leave_standby() -> None:
-    """If the launcher asked for it: a standby for the next command. This one is done, whatever comes of it."""
+def start_standby() -> None:
+    """Start a standby for the next command, if the launcher requested it. Never fails."""
     path = sys._xoptions.get("runhcs_standby")
     if not isinstance(path, str):
         return
@@ -238,7 +238,7 @@ def leave_standby() -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process; a zombie is none, however long its parent leaves it there."""
+    """Whether the process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

@@ -1,7 +1,7 @@
-"""A process on the host, for diagnostics: with the shim's own rights, as whoever may call the shim has them anyway.
+"""A process on the host, for diagnostics, with the shim's privileges: a client that may call the shim has them anyway.
 
-It looks like a process of HCS: handles that the caller takes, one notice of its exit. It has a session of its own and,
-if wanted, a terminal of its own.
+It has the interface of an HCS process: stdio handles that the caller takes over, and one exit callback. It runs in a
+session of its own and, if requested, on a terminal of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import termios
 from _thread import start_new_thread
 
-from shim.platform.exit_event import EndsOnce
+from shim.platform.exit_event import ExitEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ _DEFAULT_SIGNALS = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 _IN_DIRECTORY = ("/bin/sh", "-c", 'cd -- "$0" && exec "$@"')
 
 
-class HostProcess(EndsOnce):
+class DiagnosticProcess(ExitEvent):
     def __init__(
         self, args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool
     ) -> None:
-        """Run it. Raises OSError, and leaves nothing behind then."""
+        """Start it. Raises OSError, and then leaves nothing behind."""
         if directory and not os.path.isdir(directory):
             raise NotADirectoryError(20, "no such directory to work in", directory)
         super().__init__()
@@ -56,10 +56,10 @@ class HostProcess(EndsOnce):
                 os.close(descriptor)
         start_new_thread(self._watch, ())
 
-    def _open_pipes(self, theirs: list[int], wanted: tuple[bool, bool, bool]) -> list[Action]:
+    def _open_pipes(self, theirs: list[int], requested: tuple[bool, bool, bool]) -> list[Action]:
         actions: list[Action] = []
         for number, name in enumerate(("stdin", "stdout", "stderr")):
-            if not wanted[number]:
+            if not requested[number]:
                 actions.append((os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0))
                 continue
             reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -70,11 +70,11 @@ class HostProcess(EndsOnce):
         return actions
 
     def _open_terminal(self, theirs: list[int]) -> list[Action]:
-        """The first terminal that the leader of a new session opens becomes its own."""
+        """The first terminal that a session leader opens becomes its controlling terminal."""
         ours, its = os.openpty()
         theirs.append(its)
         self.stdin = self.stdout = ours
-        # Kept for its size, since whoever moves the bytes closes the other when it is over.
+        # A duplicate to resize it with: the pump closes the other when it is done.
         self._terminal = os.dup(ours)
         opened: Action = (os.POSIX_SPAWN_OPEN, 0, os.ttyname(its), os.O_RDWR, 0)
         return [opened, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
@@ -82,7 +82,7 @@ class HostProcess(EndsOnce):
     def _watch(self) -> None:
         code = -1
         try:
-            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # its id stays its own for now
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)  # WNOWAIT: the pid is not reused yet
         except ChildProcessError:
             pass
         with self._lock:
@@ -94,13 +94,13 @@ class HostProcess(EndsOnce):
             if self._terminal is not None:
                 os.close(self._terminal)
                 self._terminal = None
-        self.finish(code if code >= 0 else 128 - code)  # a signal's number as a shell tells it
+        self.finish(code if code >= 0 else 128 - code)  # 128 + signal number, as a shell reports it
 
     def signal(self, options: Document) -> bool:
         return self._send(signal.SIGTERM)
 
     def terminate(self, timeout: float | None = None) -> bool:
-        """With whatever it started, as far as that has stayed in its session's group."""
+        """Kill its process group: the process and the children that stayed in the group."""
         return self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> bool:

@@ -1,6 +1,6 @@
-"""Hyper-V sockets as the emulator has them: Unix sockets at `hvsock/<vm id>/<service id>` in its directory.
+"""Emulated Hyper-V sockets: Unix sockets at `hvsock/<vm id>/<service id>` in the emulator's directory.
 
-Who listens binds there and takes the name away again; the emulator makes and removes the VM's directory.
+The listener creates and removes the socket; the emulator creates and removes the VM's directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ BACKLOG = 16
 
 
 class Listener:
-    """Waits for one service of one VM. Closing it wakes whoever waits in `accept`."""
+    """Listens for one service of one VM. `close` wakes a thread that blocks in `accept`."""
 
     __slots__ = ("_path", "_socket", "service_id")
 
@@ -41,12 +41,12 @@ class Listener:
 
 
 def listen(vm_id: str, service_id: str) -> Listener:
-    """Raises OSError, for one when there is no such VM."""
+    """Raises OSError, for example if there is no such VM."""
     directory = os.path.join(os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY, "hvsock", vm_id)
     path = os.path.join(directory, service_id)
     listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
     try:
-        # Named through a descriptor: the path of a socket must be short, and that of the directory may not be.
+        # Bind by way of a descriptor: a socket's path is limited to 107 bytes, and the directory's may be longer.
         descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             listening.bind(f"/proc/self/fd/{descriptor}/{service_id}")

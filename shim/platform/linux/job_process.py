@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from shim.platform.exit_event import EndsOnce
+from shim.platform.exit_event import ExitEvent
 from shim.platform.job_types import (
     ACCESS_DENIED,
     BAD_FORMAT,
@@ -82,7 +82,7 @@ def launch_error(reply: Reply, launch: Launch, program: str) -> JobError:
     return JobError(code, f"{program!r} cannot be started: {reason}")
 
 
-class JobProcess(EndsOnce):
+class JobProcess(ExitEvent):
     def __init__(self, pid: int, send: Callable[[int], bool], streams: dict[str, int], console: int | None) -> None:
         super().__init__()
         self.pid = pid

@@ -1,10 +1,10 @@
-"""One direction of one stream: a source, a sink, and moving bytes between them without ever waiting.
+"""One direction of one stream: moves bytes from a source to a sink and never blocks.
 
-Between pipes the bytes are moved by splice(2): the kernel hands pages from one pipe to the other and nothing passes
-through this process. Where splice is refused (a file that is appended to, some terminals) the pump copies.
+Between pipes splice(2) moves the bytes: the kernel passes pages from one pipe to the other, and nothing is copied to
+this process. Where splice is refused (a file opened for appending, some terminals) the pump copies.
 
-When splice says "would block", it does not say which side it means. The pump then waits for its source if it has just
-moved something, and otherwise for the side that did not wake it.
+splice fails with EAGAIN for either side. The pump then waits for its source if it has just moved something, and
+otherwise for the side that did not wake it.
 """
 
 from __future__ import annotations
@@ -21,133 +21,134 @@ if TYPE_CHECKING:
 
 PIPE_SIZE = 1 << 20
 COPY_SIZE = 128 << 10
-TURNS = 8  # moves of one pump before the others have their turn
+MAX_MOVES = 8  # of one pump before it yields to the others
 SPLICE_FLAGS = posix.SPLICE_F_MOVE | posix.SPLICE_F_NONBLOCK
 
 _F_SETPIPE_SZ = 1031
-FIONREAD = 0x541B  # on x86 and ARM; `termios`, which has it, is a library of 40 kB
+FIONREAD = 0x541B  # on x86 and ARM; importing `termios` for it would cost 40 kB
 
 
 class Pump:
-    """Moves bytes from source to sink until the source ends. The descriptors are the pump's own."""
+    """Moves bytes from source to sink until the source is at EOF. The pump owns both descriptors."""
 
     __slots__ = (
-        "_ended", "_held", "_splices", "finishing", "keeps_reading", "moved", "over", "patience", "sink", "source",
-        "stalled",
+        "_buffer", "_on_closed", "_splices", "bytes_moved", "closed", "finishing", "sink", "source", "stall_timeout",
+        "stalled_since", "survives_sink_failure",
     )  # fmt: skip
 
     def __init__(
         self,
         source: int,
         sink: int,
-        ended: Callable[[], None],
+        on_closed: Callable[[], None],
         *,
-        keeps_reading: bool,
-        patience: float = 0.0,
+        survives_sink_failure: bool,
+        stall_timeout: float = 0.0,
     ) -> None:
-        """`ended` is called once, by the relay's thread, when both descriptors are closed. With `keeps_reading` a
-        sink that fails is given up but the source is read to its end, so that its writer is not stopped; `patience`
-        is how many seconds such a sink may take nothing before it is given up, 0 for ever."""
+        """`on_closed` is called once, in the relay's thread, when both descriptors are closed. With
+        `survives_sink_failure` a failed sink is abandoned, but the source is read to EOF so that its writer does not
+        block; `stall_timeout` is how many seconds such a sink may take nothing before it is abandoned, 0 for no
+        limit."""
         self.source = source
         self.sink = sink
-        self.moved = 0  # bytes the sink has taken
-        self.over = False
-        self.finishing = False  # end as soon as the source has nothing at the moment
-        self.keeps_reading = keeps_reading
-        self.patience = patience
-        self.stalled: float | None = None  # since when the sink takes nothing
-        self._ended = ended
-        self._held = b""  # read but not yet written
+        self.bytes_moved = 0  # written to the sink
+        self.closed = False
+        self.finishing = False  # close as soon as the source has no bytes pending
+        self.survives_sink_failure = survives_sink_failure
+        self.stall_timeout = stall_timeout
+        self.stalled_since: float | None = None  # when the sink stopped taking bytes
+        self._on_closed = on_closed
+        self._buffer = b""  # read but not yet written
         self._splices = True
         for descriptor in (source, sink):
             posix.set_blocking(descriptor, False)
             grow(descriptor)
 
-    def unread(self) -> int:
-        """Bytes that wait to be moved at this moment. Only for the relay's thread."""
-        return 0 if self.over else len(self._held) + unread(self.source)
+    def bytes_pending(self) -> int:
+        """Bytes that are ready to be moved. Only for the relay's thread."""
+        return 0 if self.closed else len(self._buffer) + bytes_pending(self.source)
 
     def run(self, woken_by_sink: bool) -> int:
-        """Move what can be moved. Returns the descriptor to wait for, or -1 when the pump is over."""
-        before = self.moved
-        for _ in range(TURNS):
+        """Move what can be moved. Returns the descriptor to wait for, or -1 when the pump is done."""
+        before = self.bytes_moved
+        for _ in range(MAX_MOVES):
             wait = self._splice(woken_by_sink, before) if self._splices else self._copy()
             if wait is not None:
                 break
         else:
             wait = self.source
-        if wait == self.source and self.finishing and not self._held and not self.unread():
+        if wait == self.source and self.finishing and not self._buffer and not self.bytes_pending():
             wait = -1
-        if wait != self.sink or self.moved != before:
-            self.stalled = None
-        if wait == self.sink and wait >= 0 and self.stalled is None:
-            self.stalled = monotonic()
+        if wait != self.sink or self.bytes_moved != before:
+            self.stalled_since = None
+        if wait == self.sink and wait >= 0 and self.stalled_since is None:
+            self.stalled_since = monotonic()
         return wait
 
     def _splice(self, woken_by_sink: bool, before: int) -> int | None:
         try:
             count = posix.splice(self.source, self.sink, PIPE_SIZE, flags=SPLICE_FLAGS)
         except BlockingIOError:
-            return self.source if self.moved != before or woken_by_sink else self.sink
+            return self.source if self.bytes_moved != before or woken_by_sink else self.sink
         except OSError as error:
             if error.errno == EINVAL:
                 self._splices = False
                 return None
             return self._failed(error)
-        self.moved += count
+        self.bytes_moved += count
         return None if count else -1
 
     def _copy(self) -> int | None:
-        if not self._held:
+        if not self._buffer:
             try:
-                self._held = posix.read(self.source, COPY_SIZE)
+                self._buffer = posix.read(self.source, COPY_SIZE)
             except BlockingIOError:
                 return self.source
             except OSError:
-                return -1  # EIO: the last user of a terminal is gone
-            if not self._held:
+                return -1  # EIO: no process has the terminal open any more
+            if not self._buffer:
                 return -1
         if self.sink < 0:
-            self._held = b""
+            self._buffer = b""
             return None
         try:
-            count = posix.write(self.sink, self._held)
+            count = posix.write(self.sink, self._buffer)
         except BlockingIOError:
             return self.sink
         except OSError as error:
             return self._failed(error)
-        self.moved += count
-        self._held = self._held[count:]
+        self.bytes_moved += count
+        self._buffer = self._buffer[count:]
         return None
 
     def _failed(self, error: OSError) -> int | None:
         if error.errno == EIO and self._splices:
             return -1
-        if not self.keeps_reading:
+        if not self.survives_sink_failure:
             return -1
-        self.give_up_sink()
+        self.abandon_sink()
         return None
 
-    def give_up_sink(self) -> None:
-        """What comes from now on is read and forgotten."""
+    def abandon_sink(self) -> None:
+        """Discard what is read from now on."""
         if self.sink >= 0:
             posix.close(self.sink)
         self.sink = -1
         self._splices = False
-        self._held = b""
-        self.stalled = None
+        self._buffer = b""
+        self.stalled_since = None
 
     def close(self) -> None:
-        self.over = True
+        self.closed = True
         for descriptor in (self.source, self.sink):
             if descriptor >= 0:
                 posix.close(descriptor)
-        self._held = b""
-        self._ended()
+        self._buffer = b""
+        self._on_closed()
 
 
-def unread(descriptor: int) -> int:
-    """Bytes that are in a pipe, or wait at a terminal."""
+def bytes_pending(descriptor: int) -> int:
+    """Unread bytes of a pipe or a terminal."""
     size = bytearray(4)
     try:
         fcntl.ioctl(descriptor, FIONREAD, size)
@@ -157,7 +158,7 @@ def unread(descriptor: int) -> int:
 
 
 def grow(descriptor: int) -> None:
-    """A pipe that holds more is moved with fewer calls. Others refuse, and nothing is lost."""
+    """A larger pipe needs fewer calls. A descriptor that is no pipe stays as it is."""
     try:
         fcntl.fcntl(descriptor, _F_SETPIPE_SZ, PIPE_SIZE)
     except OSError:

@@ -1,10 +1,10 @@
 """One thread that moves the bytes of all streams of the shim.
 
-Everything is non-blocking. A pump waits either for its source or for its sink, never for both, by a one-shot
-registration with epoll: a hang-up that nobody can act on yet must not spin the thread.
+Everything is non-blocking. A pump waits either for its source or for its sink, never for both, with a one-shot epoll
+registration: a hang-up that cannot be handled yet must not make the thread spin.
 
-Descriptors belong to the relay from `add` on, and only its thread touches them, so none is closed under a running
-call. The thread begins with the first pump and ends with the last.
+The relay owns the descriptors from `add` on, and only its thread touches them, so none is closed during a call that
+uses it. The thread starts with the first pump and ends with the last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Relay:
         self._calls: list[Callable[[], None]] = []
         self._pumps: set[Pump] = set()
         self._waiting: dict[int, tuple[Pump, bool]] = {}  # descriptor -> its pump, and whether it is the sink
-        self._ready: list[tuple[Pump, bool]] = []  # those whose descriptor epoll does not take: always ready
+        self._ready: list[tuple[Pump, bool]] = []  # epoll rejects their descriptor (a regular file): always ready
         self._running = False
         self._epoll: select.epoll
         self._wake = -1
@@ -42,23 +42,23 @@ class Relay:
         self.call(lambda: self._add(pump))
 
     def stop(self, pumps: list[Pump]) -> None:
-        """Close the pumps at once, whatever is still on its way."""
+        """Close the pumps at once and drop what they have not moved."""
         if pumps:
             self.call(lambda: self._stop(pumps))
 
     def finish(self, pump: Pump) -> None:
-        """End the pump when all that has come by now is moved."""
+        """Close the pump when the bytes that are pending now have moved."""
 
         def mark() -> None:
-            if not pump.over:
+            if not pump.closed:
                 pump.finishing = True
-                self._forget(pump)
-                self._step(pump, False)
+                self._unwatch(pump)
+                self._run_pump(pump, False)
 
         self.call(mark)
 
     def call(self, function: Callable[[], Result]) -> Result | None:
-        """Run the function in the relay's thread and wait for its result; None if the thread is held up too long."""
+        """Run the function in the relay's thread and return its result; None after CALL_TIMEOUT."""
         done = allocate_lock()
         done.acquire()
         results: list[Result] = []
@@ -111,50 +111,49 @@ class Relay:
                 call()
             ready, self._ready = self._ready, []
             for pump, is_sink in ready:
-                if not pump.over:
-                    self._step(pump, is_sink)
+                if not pump.closed:
+                    self._run_pump(pump, is_sink)
             if not self._pumps:
                 continue
-            for descriptor, _ in self._epoll.poll(0 if self._ready else self._patience()):
+            for descriptor, _ in self._epoll.poll(0 if self._ready else self._abandon_stalled_sinks()):
                 if descriptor == self._wake:
                     posix.eventfd_read(self._wake)
                     continue
                 entry = self._waiting.pop(descriptor, None)
                 if entry is not None:
-                    self._step(*entry)
+                    self._run_pump(*entry)
 
-    def _patience(self) -> float | None:
-        """Give up sinks that have taken nothing for too long; how long until the next one is due."""
+    def _abandon_stalled_sinks(self) -> float | None:
+        """Abandon sinks that have taken nothing for their stall timeout; returns the seconds to the next timeout."""
         due: float | None = None
         for pump in list(self._pumps):
-            if not pump.patience or pump.stalled is None:
+            if not pump.stall_timeout or pump.stalled_since is None:
                 continue
-            left = pump.stalled + pump.patience - monotonic()
+            left = pump.stalled_since + pump.stall_timeout - monotonic()
             if left <= 0:
-                self._forget(pump)
-                pump.give_up_sink()
-                self._step(pump, True)
+                self._unwatch(pump)
+                pump.abandon_sink()
+                self._run_pump(pump, True)
             elif due is None or left < due:
                 due = left
         return due
 
     def _add(self, pump: Pump) -> None:
-        if pump.over:
-            return  # a CloseIO was quicker than the rest of the start
+        if pump.closed:
+            return  # CloseIO came before the start had finished
         self._pumps.add(pump)
-        # The source is waited for before it is read for the first time: a FIFO that no writer has opened yet reads as
-        # ended, and epoll knows better.
+        # Wait before the first read: a FIFO that no writer has opened yet reads as EOF, but epoll does not report it.
         self._wait(pump, pump.source)
 
-    def _step(self, pump: Pump, woken_by_sink: bool) -> None:
+    def _run_pump(self, pump: Pump, woken_by_sink: bool) -> None:
         try:
             descriptor = pump.run(woken_by_sink)
             if descriptor >= 0:
                 self._wait(pump, descriptor)
                 return
         except OSError:
-            pass  # one stream that cannot be waited for must not end the thread of all
-        self._end(pump)
+            pass  # a stream that epoll refuses must not end the thread
+        self._close(pump)
 
     def _wait(self, pump: Pump, descriptor: int) -> None:
         is_sink = descriptor == pump.sink
@@ -171,19 +170,19 @@ class Relay:
 
     def _stop(self, pumps: list[Pump]) -> None:
         for pump in pumps:
-            if not pump.over:
-                self._end(pump)
+            if not pump.closed:
+                self._close(pump)
 
-    def _forget(self, pump: Pump) -> None:
+    def _unwatch(self, pump: Pump) -> None:
         for descriptor in (pump.source, pump.sink):
             entry = self._waiting.get(descriptor)
             if entry is not None and entry[0] is pump:
                 del self._waiting[descriptor]
 
-    def _end(self, pump: Pump) -> None:
-        self._forget(pump)
+    def _close(self, pump: Pump) -> None:
+        self._unwatch(pump)
         self._pumps.discard(pump)
-        # Closing alone would not take them out of epoll where another process shares the pipe's end.
+        # close(2) does not remove them from epoll if another process shares the open file description.
         for descriptor in (pump.source, pump.sink):
             if descriptor >= 0:
                 try:

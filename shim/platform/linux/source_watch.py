@@ -1,8 +1,8 @@
-"""The files of everything that is loaded, and whether they are still the same.
+"""Watches the files of all loaded modules for changes.
 
-A standby must never run code that is not what is installed. To look at each of some hundred files before every command
-would take longer than the command, so the kernel is asked to tell (inotify), and a few files stand for what it cannot
-see: a directory that was moved away whole, a Python that was upgraded.
+A standby must never run code that differs from what is installed. Checking some hundred files before every command
+would take longer than the command, so inotify reports changes, and a check of a few files covers what inotify cannot
+see: a whole directory that was moved away, a Python that was upgraded.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _ONLYDIR = 0x01000000
 _NONBLOCK_CLOEXEC = posix.O_NONBLOCK | posix.O_CLOEXEC
 
 
-class Sources:
+class SourceWatch:
     __slots__ = ("_few", "_files", "_poll", "descriptor")
 
     def __init__(self, package: str, *others: str) -> None:
-        """What is loaded at this moment, and other files. Those of `package` may be edited; the rest is the system's,
-        and is replaced with the interpreter."""
+        """Watch the modules that are loaded now, and other files. Those of `package` may be edited; the rest belongs to
+        the system and is replaced with the interpreter."""
         loaded = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
         paths = sorted({path for path in loaded if path} | set(others) | {sys.executable})
         self._files = [(path, _stamp(path)) for path in paths]
@@ -43,11 +43,11 @@ class Sources:
             self._poll.register(self.descriptor, select.POLLIN)
 
     def newest(self) -> int:
-        """When the last of them was changed, in nanoseconds."""
+        """The newest modification time, in nanoseconds."""
         return max((stamp[0] for _, stamp in self._files if stamp is not None), default=0)
 
     def unchanged(self) -> bool:
-        """Quick: for every command."""
+        """The fast check, for every command."""
         if self.descriptor < 0:
             return self.all_unchanged()
         return not self._poll.poll(0) and all(_stamp(path) == stamp for path, stamp in self._few)
@@ -57,12 +57,12 @@ class Sources:
             posix.close(self.descriptor)
 
     def all_unchanged(self) -> bool:
-        """Thorough: for a time when nobody waits."""
+        """The full check, for idle time."""
         return all(_stamp(path) == stamp for path, stamp in self._files)
 
 
 def _watch(directories: list[str]) -> int:
-    """An inotify descriptor, readable when something has happened in the directories; -1 if the kernel has none."""
+    """An inotify descriptor, readable after a change in the directories; -1 if inotify is not available."""
     libc: Any = ffi.dlopen(None)
     descriptor = int(libc.inotify_init1(_NONBLOCK_CLOEXEC))
     if descriptor < 0:

@@ -1,8 +1,8 @@
-"""The standby's side of the socket: who asks, what they hand over, and becoming what they would have become.
+"""The standby's side of its socket: accept a launcher, receive the handover, and turn a spare into the daemon.
 
-`launcher/linux/standby.c` is the other side and says how the two agree. A spare takes over arguments, environment and
-the descriptors of a daemon. What a process cannot take over is in the socket's name, so that a caller who differs in it
-never finds this standby.
+`launcher/linux/standby.c` is the other side and describes the protocol. A spare takes over the arguments, environment
+and descriptors of a daemon. What a process cannot take over is part of the socket's name, so that a launcher that
+differs in it does not find this standby.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shim.platform._libc_cffi import ffi
 from shim.platform.linux import daemon
 from shim.platform.linux.endpoint import lock, peer_is_own_user
 from shim.platform.linux.files import remove
-from shim.platform.linux.standby_start import is_wanted
+from shim.platform.linux.standby_start import is_needed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROTOCOL = b"runhcs-standby-3"
 MAX_REQUEST = 192 << 10
 DESCRIPTORS = (2, 3)  # the listening socket, the panic log, and the options, if there are any
-# The caller sends at once when it has heard that we are awake.
+# The launcher sends at once after it has received the greeting.
 REQUEST_TIMEOUT = 2.0
 BACKLOG = 64
 TAKEN = b"T"
@@ -36,8 +36,8 @@ _PR_SET_MM = 35
 _PR_SET_MM_ARG_END = 9
 
 
-class Claim:
-    """One start, and what the launcher handed over for its daemon."""
+class Handover:
+    """What the launcher of one `start` hands over for its daemon."""
 
     __slots__ = ("_environment", "_panic_log", "arguments", "bundle", "is_sandbox", "link", "listener", "options")
 
@@ -45,7 +45,7 @@ class Claim:
         if len(descriptors) not in DESCRIPTORS or not data.startswith(PROTOCOL + b"\0") or not data.endswith(b"\0"):
             for descriptor in descriptors:
                 posix.close(descriptor)
-            raise ValueError("not a claim")
+            raise ValueError("not a handover")
         _, is_sandbox, bundle, count, *texts = data[:-1].split(b"\0")
         self.link = connection
         self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptors[0])
@@ -56,16 +56,16 @@ class Claim:
         self.arguments = [os.fsdecode(text) for text in texts[: int(count)]]
         self._environment = texts[int(count) :]
 
-    def take(self, shown: CommandLine) -> None:
-        """Become what the launcher would have started. The rest of the caller's world never was ours."""
+    def apply(self, title: ProcessTitle) -> None:
+        """Turn this process into the daemon that the launcher would have started. A spare is detached already."""
         posix.dup2(self._panic_log, 2)
         posix.close(self._panic_log)
         _replace_environment(self._environment)
         option = f"runhcs_daemon={self.is_sandbox:d}{self.options >= 0:d}{self.bundle}"
-        shown.show(["-X", option, sys.orig_argv[2], *self.arguments])
+        title.set(["-X", option, sys.orig_argv[2], *self.arguments])
 
 
-class Door:
+class StandbySocket:
     """The standby's listening socket."""
 
     __slots__ = ("_identity", "_listener", "_path")
@@ -75,8 +75,8 @@ class Door:
         self._listener = listener
         self._identity = _identity(path)
 
-    def wait(self, lifeline: _socket.socket, is_fit: Callable[[], bool]) -> Claim | None:
-        """In a spare: the next claim; None when the standby has ended, or when we are not fit for one."""
+    def wait(self, lifeline: _socket.socket, is_fit: Callable[[], bool]) -> Handover | None:
+        """In a spare: the next handover; None if the standby has exited or `is_fit` returns False."""
         waiting = select.poll()
         waiting.register(self._listener, select.POLLIN)
         waiting.register(lifeline, select.POLLIN)
@@ -94,10 +94,10 @@ class Door:
             try:
                 return _receive(connection)
             except (OSError, ValueError):
-                connection.close()  # somebody who has not waited, or has only looked whether we are alive
+                connection.close()  # a launcher that timed out, or a probe (`is_alive`)
 
-    def show_life(self) -> None:
-        """For the launcher, which removes the socket of a standby that seems to hang, but not of one that is busy."""
+    def touch(self) -> None:
+        """Update the socket's timestamp: the launcher removes the socket of a standby that hangs, not of a busy one."""
         try:
             posix.utime(self._path)
         except OSError:
@@ -105,7 +105,7 @@ class Door:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the path still leads here: a caller whom we kept waiting has removed it."""
+        """Whether the path still names this socket: a launcher that timed out removes it."""
         return _identity(self._path) == self._identity
 
     def close(self, remove: bool) -> None:
@@ -114,24 +114,24 @@ class Door:
         self._listener.close()
 
 
-def _receive(connection: _socket.socket) -> Claim:
+def _receive(connection: _socket.socket) -> Handover:
     if not peer_is_own_user(connection):
         raise ValueError("another user")
     connection.settimeout(REQUEST_TIMEOUT)
-    connection.send(b"A%d" % posix.getpid())  # awake, and who
-    room = _socket.CMSG_SPACE(4 * max(DESCRIPTORS))
+    connection.send(b"A%d" % posix.getpid())  # the greeting: awake, and our pid
+    space = _socket.CMSG_SPACE(4 * max(DESCRIPTORS))
     try:
-        data, messages, _, _ = connection.recvmsg(MAX_REQUEST, room, _socket.MSG_CMSG_CLOEXEC)
+        data, messages, _, _ = connection.recvmsg(MAX_REQUEST, space, _socket.MSG_CMSG_CLOEXEC)
     except TimeoutError:
-        # From here on the caller's sending fails, and it starts cold. If it was quicker, its request is here.
+        # From here on the launcher's send fails, and it starts cold. If it sent before, its request is here.
         connection.shutdown(_socket.SHUT_RD)
-        data, messages, _, _ = connection.recvmsg(MAX_REQUEST, room, _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT)
+        data, messages, _, _ = connection.recvmsg(MAX_REQUEST, space, _socket.MSG_CMSG_CLOEXEC | _socket.MSG_DONTWAIT)
     connection.setblocking(True)
     descriptors: list[int] = []
     for level, kind, content in messages:
         if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
             descriptors += memoryview(content[: len(content) // 4 * 4]).cast("i").tolist()
-    return Claim(connection, data, descriptors)
+    return Handover(connection, data, descriptors)
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -142,17 +142,17 @@ def _identity(path: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def open_door(path: str) -> Door | None:
-    """Listen; None if there is a standby already, or no telling whether there is."""
+def listen(path: str) -> StandbySocket | None:
+    """Listen; None if there is a standby already, or if that cannot be determined."""
     try:
         directory = lock(path.rpartition("/")[0])
     except OSError:
         return None
     try:
-        if not is_wanted(path):
+        if not is_needed(path):
             return None
         listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        # It has its name only when it listens: one that does not would be taken for a dead one's.
+        # Renamed to its path once it listens: before that it would be taken for the socket of a dead standby.
         temporary = f"{path.rpartition('/')[0]}/.{path.rpartition('/')[2]}"
         remove(temporary)
         before = posix.umask(0o177)
@@ -163,13 +163,13 @@ def open_door(path: str) -> Door | None:
         listener.listen(BACKLOG)
         listener.setblocking(False)
         posix.rename(temporary, path)
-        return Door(path, listener)
+        return StandbySocket(path, listener)
     finally:
         posix.close(directory)
 
 
-def settle() -> None:
-    """Leave the world of the command that started us."""
+def detach() -> None:
+    """Leave the directory and the descriptors of the command that started this process."""
     posix.chdir("/")
     posix.umask(0o022)
     for name in posix.listdir("/proc/self/fd"):
@@ -177,28 +177,28 @@ def settle() -> None:
             try:
                 posix.close(int(name))
             except OSError:
-                pass  # the one that listed them
+                pass  # the descriptor of listdir itself
 
 
 def fork_spare() -> tuple[bool, _socket.socket]:
-    """A fork that is nobody's child, like a daemon from a cold start. Whether this is it, and a socket that leads from
-    one to the other."""
+    """Fork a spare that is not our child (double fork), like a daemon of a cold start. Returns whether this process is
+    the spare, and a socket that connects the two."""
     ours, theirs = _socket.socketpair()
-    between = posix.fork()
-    if between:
+    intermediate = posix.fork()
+    if intermediate:
         theirs.close()
-        posix.waitpid(between, 0)
+        posix.waitpid(intermediate, 0)
         return False, ours
     if posix.fork():
         posix._exit(0)
     ours.close()
     posix.setsid()
-    daemon.name_process()
+    daemon.set_process_name()
     return True, theirs
 
 
-def say_taken(line: _socket.socket) -> None:
-    """To the standby, for it to fork another. If it has ended meanwhile, that is nothing to us any more."""
+def report_taken(line: _socket.socket) -> None:
+    """Report to the standby, which forks another spare. It may have exited meanwhile."""
     try:
         line.send(TAKEN)
     except OSError:
@@ -206,9 +206,9 @@ def say_taken(line: _socket.socket) -> None:
     line.close()
 
 
-class CommandLine:
-    """What `ps` shows of a spare: once it is taken the command, not the standby, for people look for a shim by its
-    container's id. Made before the spare is needed."""
+class ProcessTitle:
+    """The command line that `ps` shows: of a spare that was taken, the daemon's, since operators look for a shim by its
+    container's id. Created in advance, before the spare is taken."""
 
     __slots__ = ("_begin", "_end", "_memory")
 
@@ -220,16 +220,16 @@ class CommandLine:
             self._begin, self._end = int(fields[45]), int(fields[46])
             self._memory = posix.open("/proc/self/mem", posix.O_RDWR | posix.O_CLOEXEC)
         except (OSError, IndexError, ValueError):
-            pass  # it is only for show
+            pass  # cosmetic only
 
-    def show(self, arguments: list[str]) -> None:
+    def set(self, arguments: list[str]) -> None:
         if self._memory < 0:
             return
         command = b"\0".join([os.fsencode(part) for part in (*sys.orig_argv[:2], *arguments)]) + b"\0"
-        room = self._end - self._begin
-        command = command[:room]
+        size = self._end - self._begin
+        command = command[:size]
         try:
-            posix.pwrite(self._memory, command.ljust(room, b"\0"), self._begin)
+            posix.pwrite(self._memory, command.ljust(size, b"\0"), self._begin)
         except OSError:
             pass
         posix.close(self._memory)
@@ -238,22 +238,22 @@ class CommandLine:
 
 
 def own_program() -> str:
-    """The file that Python was told to run."""
+    """The file that Python runs."""
     return sys.argv[0]
 
 
 def _replace_environment(variables: list[bytes]) -> None:
-    """Most of it is the same: only differences are written, for Python and for native code."""
-    wanted = {}
+    """Write only the differences, for Python and for native code: most variables are the same."""
+    new = {}
     for variable in variables:
         name, equals, value = variable.partition(b"=")
         if equals:
-            wanted[name] = value
-    if wanted == posix.environ:
+            new[name] = value
+    if new == posix.environ:
         return
     now = os.environb
-    for name in [name for name in now if name not in wanted]:
+    for name in [name for name in now if name not in new]:
         del now[name]
-    for name, value in wanted.items():
+    for name, value in new.items():
         if now.get(name) != value:
             now[name] = value

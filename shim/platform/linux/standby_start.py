@@ -1,4 +1,4 @@
-"""Leaving a standby behind: what a cold `start` does last, so it is little, and never fails."""
+"""Start a standby: the last step of a cold `start`. It does little and never fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import posix
 import sys
 
 PREFIX = "standby-"
-# Room for the command line of a command that is run here: the kernel shows what is where the first one was.
+# Space for the command line of a later daemon: the kernel shows the memory of the first command line.
 PADDING = " " * 4000
 
 
@@ -15,11 +15,11 @@ def spawn(path: str) -> None:
     """Start a standby that listens at the path, if there is none in its directory."""
     command = [sys.executable, "-IS", sys.argv[0], "standby", path, PADDING]
     try:
-        # Not posix_spawn: what that starts ignores a signal that others do not.
-        if is_wanted(path) and posix.fork() == 0:
+        # Not posix_spawn: a process that it starts ignores a signal that a forked one does not.
+        if is_needed(path) and posix.fork() == 0:
             _exec(command)
     except OSError:
-        pass  # the next command starts cold, too
+        pass  # the next `start` is cold, too
 
 
 def _exec(command: list[str]) -> None:
@@ -48,8 +48,8 @@ def is_alive(path: str) -> bool:
     return True
 
 
-def is_wanted(path: str) -> bool:
-    """Whether there is none yet in this directory: one is enough for a machine. What dead ones left is removed."""
+def is_needed(path: str) -> bool:
+    """Whether there is none yet in this directory: one serves the machine. Sockets of dead standbys are removed."""
     directory = path.rpartition("/")[0]
     for name in posix.listdir(directory):
         if name.startswith(PREFIX):

@@ -1,10 +1,11 @@
-"""A logging program: containerd's `binary://`.
+"""A logging program, containerd's `binary://` scheme
+(https://github.com/containerd/containerd/blob/main/core/runtime/v2/README.md#logging).
 
-The shim listens on three pipes whose names the program finds in its environment (CONTAINER_STDOUT, CONTAINER_STDERR,
-CONTAINER_WAIT) and dials. On the third it says that it is ready: one byte, or closing it. At the end the shim closes
-the streams; the program has time to write what it has, then it is killed, all in a thread, since the exit of a
-container is not to wait for its logger. The names have a random part: two processes of one container have a logger
-each.
+The shim listens on three pipes, whose names the program finds in its environment (CONTAINER_STDOUT, CONTAINER_STDERR,
+CONTAINER_WAIT), and the program connects. On the third it reports that it is ready: it writes one byte or closes it.
+When the shim has closed the streams, the program has time to write what it has; then it is terminated. That happens in
+a thread, since the exit of a container must not wait for its logger. The names have a random part, because each
+process of a container has a logger of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from _winapi import Overlapped
 
 READY_TIMEOUT = 10.0
-END_TIMEOUT = 10.0
+STOP_TIMEOUT = 10.0
 
 _DETACHED_PROCESS = 0x8
 _WAIT_TIMEOUT = 258
@@ -31,7 +32,7 @@ _NAMES = ("stdout", "stderr", "wait")
 
 
 class Logger:
-    """A running program; `stdout` and `stderr` are the writing ends of its streams, which the caller takes over."""
+    """A running program; the caller owns `stdout` and `stderr`, the writing ends of its streams."""
 
     __slots__ = ("_process", "stderr", "stdout")
 
@@ -40,17 +41,17 @@ class Logger:
         self.stdout = stdout
         self.stderr = stderr
 
-    def end(self) -> None:
-        """When the streams have been closed. Returns at once."""
-        start_new_thread(end_process, (self._process, END_TIMEOUT))
+    def stop(self) -> None:
+        """Stop it, once the streams have been closed. Returns at once."""
+        start_new_thread(stop_process, (self._process, STOP_TIMEOUT))
 
 
-def start(program: str, arguments: list[str], environment: dict[str, str], must_say_ready: bool) -> Logger:
-    """Raises OSError (TimeoutError among them) with a sentence; nothing is left behind then."""
+def start(program: str, arguments: list[str], environment: dict[str, str], requires_ready: bool) -> Logger:
+    """Raises OSError (or TimeoutError) with a message, and then leaves nothing behind."""
     unique = nt.urandom(8).hex()
     names = {name: f"{PIPES}binary-{environment.get('CONTAINER_ID', '')}-{unique}-{name}" for name in _NAMES}
     variables = environment | {f"CONTAINER_{name.upper()}": path for name, path in names.items()}
-    # Without it programs of Windows fail to find their own libraries.
+    # Without it Windows programs do not find the system's DLLs.
     for needed in ("SYSTEMROOT", "WINEPREFIX"):
         if value := files.environment(needed):
             variables.setdefault(needed, value)
@@ -59,7 +60,7 @@ def start(program: str, arguments: list[str], environment: dict[str, str], must_
     try:
         for path in names.values():
             pipes.append(create(path, first=True))
-        # Before there is a program: one that connects, writes and closes at once is not to be missed.
+        # Before the program starts, so that one which connects, writes and closes at once is not missed.
         waiting = [_winapi.ConnectNamedPipe(pipe, overlapped=True) for pipe in pipes]
         command = quote([program, *(word for word in arguments if word)])
         process, thread, _, _ = _winapi.CreateProcess(
@@ -69,12 +70,12 @@ def start(program: str, arguments: list[str], environment: dict[str, str], must_
         deadline = monotonic() + READY_TIMEOUT
         for one in waiting:
             _accept(one, process, program, deadline)
-        _wait_ready(pipes[2], program, deadline, must_say_ready)
+        _wait_ready(pipes[2], program, deadline, requires_ready)
     except BaseException:
         for pipe in pipes:
             _winapi.CloseHandle(pipe)
         if process:
-            start_new_thread(end_process, (process, 0.0))
+            start_new_thread(stop_process, (process, 0.0))
         raise
     _winapi.CloseHandle(pipes[2])
     return Logger(process, pipes[0], pipes[1])
@@ -85,7 +86,7 @@ def _left(deadline: float) -> int:
 
 
 def _accept(waiting: Overlapped, process: int, program: str, deadline: float) -> None:
-    # The pipe's event comes first, and counts first, if the program has connected and ended since.
+    # The pipe's event is first in the list, so it wins if the program has connected and exited since.
     woken = _winapi.WaitForMultipleObjects([waiting.event, process], False, _left(deadline))
     if woken == 0:
         return
@@ -95,8 +96,8 @@ def _accept(waiting: Overlapped, process: int, program: str, deadline: float) ->
     raise OSError(f"logger {program} ended before it had opened its pipes")
 
 
-def _wait_ready(pipe: int, program: str, deadline: float, must_say_ready: bool) -> None:
-    said = False
+def _wait_ready(pipe: int, program: str, deadline: float, requires_ready: bool) -> None:
+    is_ready = False
     try:
         reading, _ = _winapi.ReadFile(pipe, 1, overlapped=True)
         if _winapi.WaitForSingleObject(reading.event, _left(deadline)):
@@ -106,21 +107,21 @@ def _wait_ready(pipe: int, program: str, deadline: float, must_say_ready: bool) 
                 "pipe CONTAINER_WAIT or close it"
             )
         reading.GetOverlappedResult(True)
-        said = bool(reading.getbuffer())
+        is_ready = bool(reading.getbuffer())
     except TimeoutError:
         raise
     except OSError:
         pass  # closed
-    if must_say_ready and not said:
+    if requires_ready and not is_ready:
         raise OSError(f"logger {program} ended or closed CONTAINER_WAIT without saying that it is ready")
 
 
-def end_process(process: int, patience: float) -> None:
-    """Let it end, then kill it."""
+def stop_process(process: int, timeout: float) -> None:
+    """Wait for it to exit, then terminate it."""
     try:
-        if _winapi.WaitForSingleObject(process, int(patience * 1000)) == _WAIT_TIMEOUT:
+        if _winapi.WaitForSingleObject(process, int(timeout * 1000)) == _WAIT_TIMEOUT:
             _winapi.TerminateProcess(process, 1)
     except OSError:
-        pass  # it has just ended
+        pass  # it has just exited
     finally:
         _winapi.CloseHandle(process)

@@ -1,16 +1,16 @@
-"""From `start` to a daemon: a process of its own, spawned with `serve`, since Windows has no fork.
+"""From `start` to a daemon: `start` spawns `serve` as a new process, since Windows has no fork.
 
-The two speak over the child's standard input and output, which are pipes:
+The two are connected by the child's stdin and stdout, which are pipes:
 
-    start -> daemon    u32 length and what came on start's own stdin, then D when the address has been handed over
+    start -> daemon    u32 length and the content of start's own stdin, then D when the address has been printed
     daemon -> start    R when the endpoint listens
 
-The launcher's `start` (launcher/windows/start.c) has made the endpoint itself and does not wait: the daemon has no
-standard output then.
+The launcher's `start` (launcher/windows/start.c) has created the endpoint itself and does not wait: the daemon has
+no stdout then.
 
-A parent that dies in between leaves a child that reads the end of its input instead of D, and goes too: nobody else
-knows of it. The child gets these pipes and the panic log and not one handle more; one of containerd's that it held
-open would hold containerd up.
+If the parent dies in between, the child reads EOF instead of D and exits too: containerd does not know about it. The
+child inherits these pipes and the panic log and no other handle: an inherited handle of containerd's would block
+containerd.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: No fork: `start` spawns `serve`.
 FORKS = False
-#: Where the system may say more about a process that died.
+#: Where the system may log more about a process that died.
 SYSTEM_LOG = "Windows' event log"
 READY = b"R"
 DONE = b"D"
@@ -43,7 +43,7 @@ _WAIT_TIMEOUT = 258
 
 
 class Startup:
-    """What `_winapi.CreateProcess` reads: the standard streams, which are all that is inherited, or none."""
+    """STARTUPINFO for `_winapi.CreateProcess`: the standard handles, if any, are all that is inherited."""
 
     def __init__(self, *streams: int) -> None:
         self.dwFlags = _USE_STD_HANDLES if streams else 0
@@ -53,7 +53,7 @@ class Startup:
 
 
 def quote(arguments: list[str]) -> str:
-    """One command line, by the C runtime's rules."""
+    """One command line, quoted by the C runtime's rules."""
     words = []
     for argument in arguments:
         if argument and not any(char in argument for char in ' \t"'):
@@ -71,29 +71,29 @@ def quote(arguments: list[str]) -> str:
 
 
 def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
-    """This program again, as a daemon."""
+    """Start this program again, as a daemon."""
     from shim.platform.windows import detached_process
 
     return detached_process.spawn(arguments, directory, panic_log)
 
 
-def leave_standby() -> None:
-    """The daemon does, for which somebody waits less than for `start`: `standby_start`."""
+def start_standby() -> None:
+    """Nothing to do: the daemon starts the standby (`standby_start`), so that containerd does not wait for it."""
 
 
-def standby_door() -> str:
-    """Where a standby listens, or should; "" if none is wanted. The launcher knows."""
-    door = sys._xoptions.get("runhcs_standby")
-    return door if isinstance(door, str) else ""
+def standby_path() -> str:
+    """The pipe at which a standby listens; "" if standbys are off. The launcher passes it."""
+    path = sys._xoptions.get("runhcs_standby")
+    return path if isinstance(path, str) else ""
 
 
 def neutral_directory() -> str:
-    """Where a daemon lives: a current directory cannot be removed, so it must not be the bundle."""
+    """A daemon's working directory. Not the bundle: Windows cannot remove a process's working directory."""
     return environment("SYSTEMROOT") or "C:\\"
 
 
 class Link:
-    """The daemon's side of the two pipes; `is_awaited` if `start` waits for the word that the endpoint listens."""
+    """The daemon's side of the two pipes; `is_awaited` if `start` waits for READY."""
 
     __slots__ = ("_is_awaited",)
 
@@ -111,12 +111,12 @@ class Link:
         while len(data) < size:
             piece = nt.read(0, size - len(data))
             if not piece:
-                raise OSError(109, "start ended before it had said what is wanted")
+                raise OSError(109, "start ended before it had sent its input")
             data += piece
         return data
 
-    def say_ready(self) -> None:
-        """The endpoint listens. `start` may be dead already: then `handed_over` hears it."""
+    def report_ready(self) -> None:
+        """The endpoint listens. If `start` is dead already, `wait_for_handover` will notice."""
         if not self._is_awaited:
             return
         try:
@@ -124,50 +124,49 @@ class Link:
         except OSError:
             pass
 
-
-    def handed_over(self) -> bool:
+    def wait_for_handover(self) -> bool:
         try:
             return nt.read(0, 1) == DONE
         except OSError:
             return False
         finally:
-            close_stdout()
+            redirect_stdio_to_null()
 
 
-def handed_over(link: Link) -> bool:
-    """In the daemon: wait until `start` has printed the address. False if it died before."""
-    return link.handed_over()
+def wait_for_handover(link: Link) -> bool:
+    """In the daemon: wait until `start` has printed the address. False if it died before that."""
+    return link.wait_for_handover()
 
 
-class Ending:
-    """The word to end: given by any thread, waited for by the main thread."""
+class ShutdownRequest:
+    """A request to shut down: made by any thread, waited for by the main thread."""
 
-    __slots__ = ("_told", "now", "requested")
+    __slots__ = ("_wake", "now", "requested")
 
     def __init__(self) -> None:
         self.requested = False
         self.now = False
-        self._told = allocate_lock()
-        self._told.acquire()
+        self._wake = allocate_lock()
+        self._wake.acquire()
 
     def request(self, now: bool = False) -> None:
         self.now = self.now or now
         self.requested = True
         try:
-            self._told.release()
+            self._wake.release()
         except RuntimeError:
-            pass  # told already
+            pass  # requested already
 
     def catch_signals(self) -> None:
-        """A detached process has no console and so gets no control events; in the foreground Ctrl-C ends us."""
+        """Nothing to do: a detached process has no console; in the foreground Ctrl-C raises KeyboardInterrupt."""
 
     def wait(self) -> None:
         while not self.requested:
-            self._told.acquire(True, 3600.0)
+            self._wake.acquire(True, 3600.0)
 
 
-def watch_faults(stacks: Callable[[], str]) -> None:
-    """A crash of native code writes all threads' stacks to stderr. Windows has no signal to ask for them."""
+def enable_fault_handler(stacks: Callable[[], str]) -> None:
+    """A crash in native code dumps all threads' stacks to stderr. Windows has no signal to request them."""
     import faulthandler
 
     faulthandler.enable(2)
@@ -177,8 +176,8 @@ def own_pid() -> int:
     return nt.getpid()
 
 
-def close_stdout() -> None:
-    """Standard input and output lead nowhere from here on."""
+def redirect_stdio_to_null() -> None:
+    """Redirect stdin and stdout to NUL."""
     null = nt.open("NUL", nt.O_RDWR)
     nt.dup2(null, 0, False)
     nt.dup2(null, 1, False)
@@ -186,19 +185,19 @@ def close_stdout() -> None:
         nt.close(null)
 
 
-def leave_bundle() -> None:
-    """Let go of the panic log: Windows cannot remove a folder as long as a file of it, though deleted, is open. What
-    goes wrong from here on is told by the log channel alone."""
+def release_bundle() -> None:
+    """Close the panic log: Windows cannot remove a directory while a file in it, even a deleted one, is open. Later
+    failures are reported by the log channel only."""
     try:
         null = nt.open("NUL", nt.O_RDWR)
         nt.dup2(null, 2, False)
         nt.close(null)
     except OSError:
-        pass  # no reason to stay
+        pass  # not worth failing for
 
 
 def exit_now(code: int) -> NoReturn:
-    """Leave without the interpreter's clean-up, which takes longer than some commands and would trip over threads."""
+    """Exit without the interpreter's finalization, which takes longer than some commands and may crash in threads."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -209,7 +208,7 @@ def exit_now(code: int) -> NoReturn:
 
 
 def is_running(pid: int) -> bool:
-    """Whether there is such a process."""
+    """Whether the process runs."""
     try:
         process = _winapi.OpenProcess(_SYNCHRONIZE, False, pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""A process of this program that is about to live on its own: a daemon as `start` sees it, or a standby."""
+"""Start this program again as a detached process: a daemon as `start` sees it, or a standby."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from _thread import allocate_lock, start_new_thread
 
 from shim.platform.windows.daemon import DONE, READY, Startup, quote
 
-# A daemon that dies is noticed at once; this is for one that hangs, or for a machine with very much to do.
+# The death of a daemon is noticed at once; this is for one that hangs, or for an overloaded machine.
 READY_TIMEOUT = 100.0
 
 _DETACHED_PROCESS = 0x8
@@ -17,7 +17,7 @@ _NEW_PROCESS_GROUP = 0x200
 
 
 def own_command() -> list[str]:
-    """How this very program is started again: the distribution's launcher, or Python with the module."""
+    """The command that starts this program again: the distribution's launcher, or Python with the module."""
     program = sys.executable
     if program.rpartition("\\")[2].lower().startswith("python"):
         return [program, "-m", "shim"]
@@ -25,7 +25,7 @@ def own_command() -> list[str]:
 
 
 class Child:
-    """The daemon as `start` sees it, until it lets it go."""
+    """The daemon as `start` sees it, until the handover."""
 
     __slots__ = ("_from", "_process", "_to", "pid", "problem")
 
@@ -37,7 +37,7 @@ class Child:
         self.problem = ""
 
     def send_input(self, data: bytes) -> None:
-        """What came on our stdin. A child that does not read it is found out by `wait_ready`."""
+        """Send the content of stdin. `wait_ready` notices a child that does not read it."""
 
         def send() -> None:
             try:
@@ -46,12 +46,12 @@ class Child:
                 pass
 
         if len(data) < 2048:
-            send()  # a pipe takes this much without a reader
+            send()  # a pipe accepts this much without a reader
         else:
             start_new_thread(send, ())
 
     def wait_ready(self) -> bool:
-        """False if it died, or hangs; then `problem` says which."""
+        """False if it died or hangs; then `problem` says which."""
         answer: list[bytes] = []
         answered = allocate_lock()
         answered.acquire()
@@ -71,7 +71,7 @@ class Child:
         return not self.problem
 
     def release(self) -> None:
-        """It is on its own from here."""
+        """Complete the handover: the daemon outlives `start`."""
         try:
             _winapi.WriteFile(self._to, DONE)
         except OSError:
@@ -90,7 +90,7 @@ class Child:
 
 
 def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
-    """Start this program again, detached, with nothing of ours but two pipes and the panic log."""
+    """Start this program again, detached; it inherits two pipes and the panic log only."""
     their_input, our_output = _winapi.CreatePipe(None, 0)
     our_input, their_output = _winapi.CreatePipe(None, 0)
     given = (their_input, their_output, panic_log)

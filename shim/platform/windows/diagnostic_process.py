@@ -1,4 +1,4 @@
-"""A process on the host, for diagnostics: in a job of its own, which ends with it, so that nothing it started stays."""
+"""A process on the host, for diagnostics, in a job of its own: its child processes are terminated with it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from shim.platform.windows.job_process import JobProcess
 
 
-def run(
+def start(
     args: Sequence[str], directory: str, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool
 ) -> JobProcess:
-    """With the rights of this process. Raises OSError."""
+    """Start a program with the privileges of this process. Raises OSError."""
     try:
         job = Job(f"diagnostics-{nt.urandom(8).hex()}")
         try:

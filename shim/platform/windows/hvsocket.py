@@ -1,6 +1,7 @@
-"""Hyper-V sockets by Winsock: the address is the VM's runtime id and the service's GUID.
+"""Hyper-V sockets with Winsock: the address is the VM's runtime id and the service's GUID
+(https://learn.microsoft.com/en-us/virtualization/hyper-v-on-windows/user-guide/make-integration-service).
 
-Winsock is loaded with the first of them: a shim without a VM has no sockets at all.
+Winsock is loaded with the first socket: a shim without a VM needs none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ BACKLOG = 16
 
 
 class Listener:
-    """Waits for one service of one VM. Closing it wakes whoever waits in `accept`."""
+    """Listens for one service of one VM. `close` wakes a thread that blocks in `accept`."""
 
     __slots__ = ("_socket", "service_id")
 
@@ -40,7 +41,7 @@ class Listener:
 
 
 def listen(vm_id: str, service_id: str) -> Listener:
-    """Raises OSError, for one when there is no such VM."""
+    """Raises OSError, for example if there is no such VM."""
     from _socket import SOCK_STREAM, socket
 
     listening = socket(AF_HYPERV, SOCK_STREAM, HV_PROTOCOL_RAW)

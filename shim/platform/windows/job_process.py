@@ -9,7 +9,7 @@ from __future__ import annotations
 import _winapi
 from _thread import start_new_thread
 
-from shim.platform.exit_event import EndsOnce
+from shim.platform.exit_event import ExitEvent
 from shim.platform.job_types import ACCESS_DENIED, EVENTS, JobError
 from shim.platform.windows import job_pipes, stdio_pipes
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
@@ -36,7 +36,7 @@ _INFINITE = 0xFFFFFFFF
 _TO_SIGNAL = 0x0002 | 0x0008 | 0x0020 | 0x0010 | 0x0400
 
 
-class JobProcess(EndsOnce):
+class JobProcess(ExitEvent):
     def __init__(self, info: Any, streams: dict[str, int], console: Any, held: int, signal_tree: SignalTree) -> None:
         super().__init__()
         self.pid = int(info.ProcessId)

@@ -1,10 +1,10 @@
 """One direction of one stream: a thread that reads from one handle and writes to another.
 
-Both are overlapped pipes, or the sink is a file. Everything that waits can be cut short from outside: a read and a
-write by cancelling them, a pause by a lock. The thread owns the handles and closes them when it ends.
+Both are overlapped pipes, or the sink is a file. Every wait can be cancelled from another thread: a read or write by
+cancelling its I/O, a pause by a lock. The thread owns the handles and closes them when it ends.
 
-A client's output that breaks is dialled again, with growing pauses, since containerd makes its pipes anew under the
-same names when it restarts; what was not written yet goes to the new connection. stdin is never dialled again.
+A broken output is connected again, with growing pauses, since containerd creates its pipes again under the same names
+when it restarts; bytes that were not written yet go to the new connection. stdin is never connected again.
 """
 
 from __future__ import annotations
@@ -25,64 +25,64 @@ FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 60.0
 DIAL_TIMEOUT = 1.0
 
-#: The path behind a client's output, by handle, for those that can be dialled again.
-redialled: dict[int, str] = {}
+#: Handle of a client's output -> the pipe's path, for outputs that can be connected again.
+reconnect_paths: dict[int, str] = {}
 
 
 class Pump:
-    """Moves bytes from source to sink until the source ends. The handles are the pump's own."""
+    """Moves bytes from source to sink until the source is at EOF. The pump owns both handles."""
 
     __slots__ = (
-        "_ended", "_gone", "_held", "_lock", "_path", "_pending", "_wake", "finishing", "keeps_reading", "moved",
-        "over", "patience", "sink", "source", "stopping",
+        "_buffered", "_exited", "_lock", "_on_closed", "_overlapped", "_path", "_wake", "bytes_moved", "closed",
+        "finishing", "sink", "source", "stall_timeout", "stopping", "survives_sink_failure",
     )  # fmt: skip
 
     def __init__(
         self,
         source: int,
         sink: int,
-        ended: Callable[[], None],
+        on_closed: Callable[[], None],
         *,
-        keeps_reading: bool,
-        patience: float = 0.0,
+        survives_sink_failure: bool,
+        stall_timeout: float = 0.0,
     ) -> None:
-        """`ended` is called once, by the pump's thread, when both handles are closed. With `keeps_reading` a sink that
-        fails is dialled again, for `patience` seconds or for ever if that is 0, then given up; the source is read to
-        its end, so that its writer is not stopped."""
+        """`on_closed` is called once, in the pump's thread, when both handles are closed. With `survives_sink_failure`
+        a failed sink is connected again for `stall_timeout` seconds, 0 for no limit, and then abandoned; the source is
+        read to EOF so that its writer does not block."""
         self.source = source
         self.sink = sink
-        self.moved = 0  # bytes the sink has taken
-        self.over = False
-        self.finishing = False  # end as soon as the source has nothing at the moment
+        self.bytes_moved = 0  # written to the sink
+        self.closed = False
+        self.finishing = False  # close as soon as the source has no bytes pending
         self.stopping = False
-        self.keeps_reading = keeps_reading
-        self.patience = patience
-        self._ended = ended
-        self._path = redialled.pop(sink, "")
+        self.survives_sink_failure = survives_sink_failure
+        self.stall_timeout = stall_timeout
+        self._on_closed = on_closed
+        self._path = reconnect_paths.pop(sink, "")
         self._lock = allocate_lock()
-        self._pending: Overlapped | None = None
-        self._held = 0
+        self._overlapped: Overlapped | None = None
+        self._buffered = 0  # bytes read but not yet written
         self._wake = allocate_lock()  # released to end a pause
         self._wake.acquire()
-        self._gone = allocate_lock()  # held while the thread lives
-        self._gone.acquire()
+        self._exited = allocate_lock()  # held while the thread runs
+        self._exited.acquire()
 
     def start(self) -> None:
         start_new_thread(self._run, ())
 
-    def unread(self) -> int:
-        """Bytes that wait to be moved at this moment."""
-        return 0 if self.over else self._held + self._available()
+    def bytes_pending(self) -> int:
+        """Bytes that are ready to be moved."""
+        return 0 if self.closed else self._buffered + self._available()
 
     def finish(self) -> None:
-        """End when all that has come by now is moved."""
+        """Close when the bytes that are pending now have moved."""
         with self._lock:
             self.finishing = True
-            if self._held == 0:
+            if self._buffered == 0:
                 self._cancel()
 
     def stop(self) -> None:
-        """End at once, whatever is still on its way."""
+        """Close at once and drop what has not moved."""
         with self._lock:
             self.stopping = True
             self._cancel()
@@ -90,17 +90,17 @@ class Pump:
                 self._wake.release()
 
     def join(self, timeout: float) -> bool:
-        if not self._gone.acquire(True, timeout):
+        if not self._exited.acquire(True, timeout):
             return False
-        self._gone.release()
+        self._exited.release()
         return True
 
     def _cancel(self) -> None:
-        if self._pending is not None:
+        if self._overlapped is not None:
             try:
-                self._pending.cancel()
+                self._overlapped.cancel()
             except OSError:
-                pass  # it has just ended
+                pass  # it has just completed
 
     def _available(self) -> int:
         try:
@@ -119,70 +119,70 @@ class Pump:
             self._close()
 
     def _read(self) -> bytes | None:
-        """What has come; None at the end."""
+        """The next bytes; None at EOF."""
         with self._lock:
             if self.stopping or (self.finishing and not self._available()):
                 return None
             try:
-                self._pending, _ = _winapi.ReadFile(self.source, COPY_SIZE, overlapped=True)
+                self._overlapped, _ = _winapi.ReadFile(self.source, COPY_SIZE, overlapped=True)
             except OSError:
-                return None  # the writer is gone
-        reading = self._pending
+                return None  # the writer has closed its end
+        reading = self._overlapped
         try:
             _, code = reading.GetOverlappedResult(True)
             data = bytes(reading.getbuffer() or b"")
         except OSError:
             return None
         finally:
-            self._pending = None
+            self._overlapped = None
         if code == ERROR_OPERATION_ABORTED:
-            return data  # told to finish, or to stop: the next round sees it
+            return data  # cancelled by finish() or stop(): the next call returns None
         return data or None
 
     def _deliver(self, data: bytes) -> None:
-        self._held = len(data)
-        stalled = monotonic()
+        self._buffered = len(data)
+        stalled_since = monotonic()
         while data and not self.stopping:
             if self.sink == 0:
-                break  # given up: what comes is read and forgotten
+                break  # abandoned: discard
             written = self._write(data)
             if written > 0:
                 data = data[written:]
-                self.moved += written
-                self._held = len(data)
-                stalled = monotonic()
-            elif written < 0 and not self._again(stalled):
+                self.bytes_moved += written
+                self._buffered = len(data)
+                stalled_since = monotonic()
+            elif written < 0 and not self._reconnect(stalled_since):
                 break
-        self._held = 0
+        self._buffered = 0
 
     def _write(self, data: bytes) -> int:
-        """How much was taken; -1 if the sink has failed."""
+        """The number of bytes written; -1 if the sink has failed."""
         with self._lock:
             if self.stopping:
                 return 0
             try:
-                self._pending, _ = _winapi.WriteFile(self.sink, data, overlapped=True)
+                self._overlapped, _ = _winapi.WriteFile(self.sink, data, overlapped=True)
             except OSError:
                 return -1
-        writing = self._pending
+        writing = self._overlapped
         try:
             count, code = writing.GetOverlappedResult(True)
         except OSError:
             return -1
         finally:
-            self._pending = None
+            self._overlapped = None
         return count if not code or code == ERROR_OPERATION_ABORTED else -1
 
-    def _again(self, stalled: float) -> bool:
-        """Dial a broken output again. False when there is nothing to dial, or no more patience."""
+    def _reconnect(self, stalled_since: float) -> bool:
+        """Connect a broken output again. False if it cannot be connected, or the stall timeout has passed."""
         _winapi.CloseHandle(self.sink)
         self.sink = 0
-        if not self.keeps_reading:
+        if not self.survives_sink_failure:
             self.stopping = True
             return False
         pause = FIRST_PAUSE
         while self._path and not self.stopping:
-            if self.patience and monotonic() - stalled >= self.patience:
+            if self.stall_timeout and monotonic() - stalled_since >= self.stall_timeout:
                 return False
             self._wake.acquire(True, pause)
             pause = min(pause * 1.5, LONGEST_PAUSE)
@@ -194,11 +194,11 @@ class Pump:
         return False
 
     def _close(self) -> None:
-        self.over = True
+        self.closed = True
         with self._lock:
             for handle in (self.source, self.sink):
                 if handle:
                     _winapi.CloseHandle(handle)
             self.source = self.sink = 0
-        self._gone.release()
-        self._ended()
+        self._exited.release()
+        self._on_closed()

@@ -1,7 +1,8 @@
-"""The standby's side of its pipe: who asks, what they hand over, and becoming what they would have started.
+"""The standby's side of its pipe: accept a launcher, receive the handover, and turn this process into the daemon.
 
-`launcher/windows/standby.c` is the other side and says how the two agree. A spare takes over arguments, environment,
-what came on stdin, and two handles that the launcher has put into this process: the shim's pipe and the panic log.
+`launcher/windows/standby.c` is the other side and describes the protocol. A spare takes over arguments, environment,
+the content of stdin, and two handles that the launcher has duplicated into this process: the shim's pipe and the panic
+log.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ if TYPE_CHECKING:
 
 PROTOCOL = "runhcs-standby-w1"
 AWAKE = b"A"
-MAX_CLAIM = 192 << 10
-# The caller sends at once when it has heard that we are awake.
+MAX_HANDOVER = 192 << 10
+# The launcher sends at once after it has received the greeting.
 REQUEST_TIMEOUT = 2.0
-# How soon it notices that its program has been replaced, when nobody comes.
-LOOK_AROUND = 10.0
+# How often it checks, while idle, whether its program has been replaced.
+CHECK_INTERVAL = 10.0
 
 _WAIT_TIMEOUT = 258
 _ERROR_PIPE_CONNECTED = 535
 _ERROR_NO_DATA = 232
 
 
-class Line(daemon.Link):
-    """The launcher, over the standby's pipe, in place of the pipes of a process that it has started."""
+class StandbyLink(daemon.Link):
+    """The link to the launcher over the standby's pipe, instead of the pipes of a process that it has started."""
 
     __slots__ = ("_stream",)
 
@@ -49,22 +50,22 @@ class Line(daemon.Link):
         super().__init__(is_awaited=True)
         self._stream = PipeStream(handle, timeout)
 
-    def say(self, word: bytes) -> None:
-        self._stream.sendall(word)
+    def send(self, data: bytes) -> None:
+        self._stream.sendall(data)
 
     def read_exactly(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
             piece = self._stream.recv(size - len(data))
             if not piece:
-                raise OSError(109, "start ended before it had said what is wanted")
+                raise OSError(109, "start ended before it had sent its input")
             data += piece
         return data
 
-    def say_ready(self) -> None:
-        self.say(daemon.READY)
+    def report_ready(self) -> None:
+        self.send(daemon.READY)
 
-    def handed_over(self) -> bool:
+    def wait_for_handover(self) -> bool:
         try:
             return self._stream.recv(1) == daemon.DONE
         except OSError:
@@ -73,31 +74,31 @@ class Line(daemon.Link):
             self._stream.release()
 
 
-class Claim:
-    """One start, and what the launcher handed over for its daemon."""
+class Handover:
+    """What the launcher of one `start` hands over for its daemon."""
 
     __slots__ = ("_environment", "_panic_log", "arguments", "link")
 
-    def __init__(self, link: Line, data: bytes) -> None:
+    def __init__(self, link: StandbyLink, data: bytes) -> None:
         protocol, panic_log, count, *texts = data.decode().removesuffix("\0").split("\0")
         if protocol != PROTOCOL:
-            raise ValueError("not a claim")
+            raise ValueError("not a handover")
         self.link = link
         self._panic_log = int(panic_log)
         self.arguments = texts[: int(count)]
         self._environment = texts[int(count) :]
 
-    def take(self) -> None:
-        """Become what the launcher would have started."""
+    def apply(self) -> None:
+        """Turn this process into the daemon that the launcher would have started."""
         descriptor = msvcrt.open_osfhandle(self._panic_log, nt.O_APPEND | nt.O_NOINHERIT)
         nt.dup2(descriptor, 2, False)
         nt.close(descriptor)
         _replace_environment(self._environment)
-        _show([*own_command(), *self.arguments])
+        _set_command_line([*own_command(), *self.arguments])
 
 
-class Door:
-    """The standby's pipe. It has one instance: whoever comes second finds it busy, and starts cold."""
+class StandbyPipe:
+    """The standby's pipe. It has one instance: a second launcher finds it busy and starts cold."""
 
     __slots__ = ("_pipe", "_program")
 
@@ -105,39 +106,40 @@ class Door:
         self._pipe = pipe
         self._program = _stamp()
 
-    def wait(self, idle: float) -> Claim | None:
-        """The next claim; None when nobody has come for so many seconds, or when this program has been replaced."""
+    def wait(self, idle: float) -> Handover | None:
+        """The next handover; None after so many idle seconds, or if this program has been replaced."""
         deadline = monotonic() + idle
-        while self._somebody_comes(deadline):
-            caller = Line(self._pipe.handle, REQUEST_TIMEOUT)
+        while self._wait_connected(deadline):
+            launcher = StandbyLink(self._pipe.handle, REQUEST_TIMEOUT)
             try:
-                caller.say(AWAKE)
-                size = int.from_bytes(caller.read_exactly(4), "little")
-                if size <= MAX_CLAIM:
-                    return Claim(Line(self._pipe.handle, daemon.HANDOVER_TIMEOUT), caller.read_exactly(size))
+                launcher.send(AWAKE)
+                size = int.from_bytes(launcher.read_exactly(4), "little")
+                if size <= MAX_HANDOVER:
+                    data = launcher.read_exactly(size)
+                    return Handover(StandbyLink(self._pipe.handle, daemon.HANDOVER_TIMEOUT), data)
             except (OSError, ValueError):
-                pass  # somebody who has not waited
+                pass  # a launcher that timed out
             _winapi.CloseHandle(self._pipe.next())
         return None
 
-    def _somebody_comes(self, deadline: float) -> bool:
+    def _wait_connected(self, deadline: float) -> bool:
         try:
             waiting = _winapi.ConnectNamedPipe(self._pipe.handle, overlapped=True)
         except OSError as error:
             return error.winerror in (_ERROR_PIPE_CONNECTED, _ERROR_NO_DATA)
         while (left := deadline - monotonic()) > 0 and _stamp() == self._program:
-            if _winapi.WaitForSingleObject(waiting.event, int(min(left, LOOK_AROUND) * 1000)) != _WAIT_TIMEOUT:
+            if _winapi.WaitForSingleObject(waiting.event, int(min(left, CHECK_INTERVAL) * 1000)) != _WAIT_TIMEOUT:
                 waiting.GetOverlappedResult(True)
                 return True
         waiting.cancel()
         return False
 
 
-def open_door(path: str) -> Door | None:
+def listen(path: str) -> StandbyPipe | None:
     """Listen; None if there is a standby already."""
-    administrators_only()  # loaded now, and not while somebody waits
+    administrators_only()  # loaded now, not while a launcher waits
     try:
-        return Door(endpoint.listen(path))
+        return StandbyPipe(endpoint.listen(path))
     except endpoint.EndpointError:
         return None
 
@@ -150,27 +152,27 @@ def _stamp() -> tuple[int, int] | None:
     return status.st_mtime_ns, status.st_size
 
 
-def _show(command: list[str]) -> None:
-    """What lists of processes show: the command, not the standby, for people look for a shim by its container's id. It
-    takes the place of the text that this process was started with, as far as that goes (`standby_start`)."""
+def _set_command_line(command: list[str]) -> None:
+    """The command line that process lists show: the daemon's, since operators look for a shim by its container's id.
+    It overwrites this process's own, which `standby_start` has padded for that."""
     kernel32: Any = ffi.dlopen(system_library("kernel32"))
     text = kernel32.GetCommandLineW()
-    room = len(ffi.string(text))
-    shown = quote(command).ljust(room).encode("utf-16-le", "surrogatepass")
-    ffi.memmove(text, shown, 2 * room)
+    size = len(ffi.string(text))
+    shown = quote(command).ljust(size).encode("utf-16-le", "surrogatepass")
+    ffi.memmove(text, shown, 2 * size)
 
 
 def _replace_environment(variables: list[str]) -> None:
-    """Most of it is the same: only differences are written, for Python and for native code."""
-    wanted = {}
+    """Write only the differences, for Python and for native code: most variables are the same."""
+    new = {}
     for variable in variables:
         name, equals, value = variable.partition("=")
         if equals:
-            wanted[name.upper()] = value
-    for name in [name for name in os.environ if name not in wanted]:
+            new[name.upper()] = value
+    for name in [name for name in os.environ if name not in new]:
         del os.environ[name]
-    for name, value in wanted.items():
+    for name, value in new.items():
         if os.environ.get(name) != value:
             os.environ[name] = value
     nt.environ.clear()
-    nt.environ.update(wanted)
+    nt.environ.update(new)

@@ -1,7 +1,7 @@
-"""The ends of stdio that containerd's clients name: named pipes, files, loggers.
+"""The stdio endpoints that containerd's clients name: named pipes, files, loggers.
 
-The client listens before it sends Create or Exec; the shim dials. A pipe is never looked at first: its server accepts
-once, and a look would use that up.
+The client listens before it sends Create or Exec; the shim connects. The shim never probes a pipe first: its server
+accepts one connection, and a probe would use it up.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from _thread import allocate_lock
 
 from shim.platform.windows.files import native
 from shim.platform.windows.pipe import dial
-from shim.platform.windows.pump import Pump, redialled
+from shim.platform.windows.pump import Pump, reconnect_paths
 
 __all__ = [
-    "Pump", "Relay", "close", "duplicate", "has_reader", "keep", "open_file", "open_input", "open_output",
-    "start_logger", "unread",
+    "Pump", "Relay", "bytes_pending", "close", "duplicate", "has_reader", "hold_writer", "open_file", "open_input",
+    "open_output", "start_logger",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ _SAME_ACCESS = 2
 
 
 class Relay:
-    """The pumps' keeper; each has a thread of its own here."""
+    """Starts and stops the pumps. Each has a thread of its own on Windows."""
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
@@ -50,14 +50,14 @@ class Relay:
         pump.start()
 
     def stop(self, pumps: list[Pump]) -> None:
-        """Close the pumps at once, whatever is still on its way."""
+        """Close the pumps at once and drop what they have not moved."""
         for pump in pumps:
             pump.stop()
         for pump in pumps:
             pump.join(STOP_TIMEOUT)
 
     def finish(self, pump: Pump) -> None:
-        """End the pump when all that has come by now is moved."""
+        """Close the pump when the bytes that are pending now have moved."""
         pump.finish()
 
     def call(self, function: Callable[[], Result]) -> Result | None:
@@ -71,16 +71,16 @@ def open_input(path: str) -> int:
 
 
 def open_output(path: str) -> int:
-    """A client's pipe, which is dialled again when it breaks, or an existing file to append to. Raises OSError."""
+    """A client's pipe, which is connected again if it breaks, or an existing file to append to. Raises OSError."""
     if not path.lower().startswith(PIPES):
         return _winapi.CreateFile(native(path), _APPEND, _SHARE_ALL, 0, _OPEN_EXISTING, _OVERLAPPED, 0)
     handle = dial(path, DIAL_TIMEOUT)
-    redialled[handle] = path
+    reconnect_paths[handle] = path
     return handle
 
 
 def open_file(path: str) -> int:
-    """A log file, made if need be, its directories too. Raises OSError."""
+    """A log file, created with its directories if it is missing. Raises OSError."""
     _make_directories(native(path).rpartition("\\")[0])
     return _winapi.CreateFile(native(path), _APPEND, _SHARE_ALL, 0, _OPEN_ALWAYS, _OVERLAPPED, 0)
 
@@ -97,24 +97,24 @@ def _make_directories(path: str) -> None:
         nt.mkdir(path)
 
 
-def keep(output: int) -> tuple[int, bool] | None:
-    """Nothing to keep: what was written to a pipe stays until its reader has it, also when we are gone."""
+def hold_writer(output: int) -> tuple[int, bool] | None:
+    """Not needed: a named pipe keeps its bytes until they are read, even after this process has exited."""
     del output
     return None
 
 
-def unread(kept: int) -> int:
-    del kept
+def bytes_pending(writer: int) -> int:
+    del writer
     return 0
 
 
-def has_reader(kept: int) -> bool:
-    del kept
+def has_reader(writer: int) -> bool:
+    del writer
     return True
 
 
 def close(handle: int) -> None:
-    redialled.pop(handle, None)
+    reconnect_paths.pop(handle, None)
     _winapi.CloseHandle(handle)
 
 
@@ -123,7 +123,7 @@ def duplicate(handle: int) -> int:
     return _winapi.DuplicateHandle(process, handle, process, 0, False, _SAME_ACCESS)
 
 
-def start_logger(program: str, arguments: list[str], environment: dict[str, str], must_say_ready: bool) -> Logger:
+def start_logger(program: str, arguments: list[str], environment: dict[str, str], requires_ready: bool) -> Logger:
     from shim.platform.windows.binary_logger import start
 
-    return start(program, arguments, environment, must_say_ready)
+    return start(program, arguments, environment, requires_ready)

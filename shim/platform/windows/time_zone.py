@@ -1,4 +1,4 @@
-"""The time zone as Windows has it."""
+"""The time zone of Windows (GetTimeZoneInformation)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INVALID = 0xFFFFFFFF
 
 
 def information() -> bytes:
-    """TIME_ZONE_INFORMATION; b"" if Windows does not tell."""
+    """TIME_ZONE_INFORMATION; b"" if the call fails."""
     from shim.platform.hcs_library import system_library
 
     kernel32: Any = ffi.dlopen(system_library("kernel32"))

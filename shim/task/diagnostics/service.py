@@ -130,11 +130,11 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
     )  # fmt: skip
 
     def launch() -> HcsProcess:
-        wanted = io.wanted()
+        wanted = io.requested_pipes()
         if vm is not None:
             return _run_in_vm(vm, request, wanted)
         try:
-            return diagnostic_process.run(request.args, request.workdir, **wanted, terminal=request.terminal)
+            return diagnostic_process.start(request.args, request.workdir, **wanted, terminal=request.terminal)
         except OSError as error:
             raise invalid_argument(f"{request.args[0]!r} cannot be run on the host: {error}") from error
 

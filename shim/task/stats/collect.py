@@ -7,7 +7,7 @@ container's figures a moment after its end still gets them. They are gone with t
 from __future__ import annotations
 
 from shim.api.types import Status
-from shim.platform.client_quirks import knows_runhcs_process_details, wants_cgroup_metrics
+from shim.platform.client_quirks import accepts_runhcs_process_details, needs_cgroup_metrics
 from shim.task.errors import has_no_figures, not_found
 from shim.task.stats.messages import cgroup_metrics, statistics, windows_statistics
 from shim.task.stats.pids import process_infos
@@ -37,7 +37,7 @@ def stats(task: Task) -> Any:
     if document is None and of_vm is None:
         raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no figures")
     backed = task.vm is not None and task.vm.settings.physically_backed
-    if wants_cgroup_metrics(under_cri=task.is_pod_member):
+    if needs_cgroup_metrics(under_cri=task.is_pod_member):
         running = sum(process.status == Status.RUNNING for process in task.processes())
         if document is None:
             document = vm_as_container(of_vm or {}, backed)
@@ -49,7 +49,7 @@ def stats(task: Task) -> Any:
 
 def no_stats() -> Any:
     """For a sandbox that is no more than a name: clients want the type, if nothing else."""
-    return cgroup_metrics({}, 0) if wants_cgroup_metrics(under_cri=True) else statistics(None)
+    return cgroup_metrics({}, 0) if needs_cgroup_metrics(under_cri=True) else statistics(None)
 
 
 def pids(task: Task) -> list[ProcessInfo]:
@@ -64,7 +64,7 @@ def pids(task: Task) -> list[ProcessInfo]:
     elif task.init.started:
         # What ran with it is gone; of the init we still know what it was.
         listed = [entry for entry in task.last_processes if entry.get("ProcessId") == task.init.pid]
-    return process_infos(listed, task.processes(), runhcs_details=knows_runhcs_process_details())
+    return process_infos(listed, task.processes(), runhcs_details=accepts_runhcs_process_details())
 
 
 def _must_exist(task: Task) -> None:

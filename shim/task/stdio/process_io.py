@@ -1,26 +1,36 @@
-"""The streams between containerd's client and one process.
+"""The stdio streams between containerd's client and one process.
 
-    open_stdio()   in Create or Exec: every end the client named is opened, or none
-    wanted         which pipes HCS is to make; a stream without a path gets none, not an empty one
-    attach()       when the process runs: its handles are taken over and the bytes begin to move
-    close_stdin()  CloseIO: what has been sent so far still arrives, then the process's stdin is closed
-    drained()      after the exit: wait for the rest of the output, but not for ever
-    close()        everything is closed; may be called at any time, also repeatedly
+    open_stdio()       in Create or Exec: open every endpoint that the client named, or none
+    requested_pipes()  which pipes HCS must create; a stream without a path gets no pipe
+    attach()           when the process runs: take over its handles and start to relay
+    close_stdin()      CloseIO: deliver what the client has sent so far, then close the process's stdin
+    drain()            after the exit: wait for the rest of the output, with a bound
+    close()            close everything; may be called at any time and more than once
 
-How long `drained` waits: until both outputs have ended and the client has taken everything (Go's clients forget a FIFO
-if they hear of the exit before their own open of it has returned). If something else still holds them open (a child
-left behind), only what was in the pipes when the process exited is owed to the client, and `quiet` seconds are given
-for more; a caller who can end whoever holds them is told, and does. A client that takes nothing for `quiet` seconds is
-not waited for any longer; one that reads slowly is, for as long as it goes on, but no longer than MAX_DRAIN: with the
-pipe's size of 1 MiB that is any reader above 35 KiB/s.
+Path of an output's bytes, and what `drain` waits for:
 
-A client that has not opened its end by then is late or will never come. It is taken for late while the streams
-themselves are young, LATE seconds from open_stdio() on, unless it was seen at the start, and so has left since, or the
-process was made to end: whoever did that is not waiting for the output of a short command.
+    process -> pipe of HCS -> Pump -> the client's FIFO or named pipe -> client
+               bytes_pending          held open by ClientFifo.writer
 
-A client that goes away before the exit stops nothing: its FIFO fills up, the process waits, and the next client that
-opens the FIFO gets all of it. A retry timeout above zero bounds that: an output that took nothing for so long is
-given up, and what the process writes from then on is dropped.
+    MOVING   the pumps move what is in the pipes of HCS
+     |  both outputs are at EOF ........................................ READING
+     |  all bytes that were pending at the exit have moved, but a child
+     |  that the process left behind (an orphan) holds the pipe open:
+     |  call on_held_open once, give idle_timeout for EOF .............. READING
+     |  no progress for idle_timeout, or MAX_DRAIN has passed .......... output lost (False)
+    READING  the client reads what is in its FIFO (Linux; a named pipe keeps its bytes)
+     |  the FIFOs are empty ............................................ drained (True)
+     |  no progress for idle_timeout, or MAX_DRAIN has passed .......... output lost (False)
+
+A client may open its FIFO late: Go's clients drop a FIFO if they learn of the exit before their own open of it has
+returned. A client that was not seen at the start counts as late, and stops both timeouts, until LATE_CLIENT_SECONDS
+after open_stdio(). Not so if the process was killed: its caller does not wait for the output of a short command. A
+client that was seen and has left is not waited for. A slow client is, as long as it makes progress, up to MAX_DRAIN:
+with pipes of 1 MiB that suffices for any reader above 35 KiB/s.
+
+A client that leaves before the exit stops nothing: its FIFO fills up, the process blocks, and the next client that
+opens the FIFO gets all of it. A retry timeout (option IoRetryTimeoutInSec) bounds that: an output that took nothing for
+so long is abandoned, and later output of the process is discarded.
 """
 
 from __future__ import annotations
@@ -41,11 +51,11 @@ if TYPE_CHECKING:
     from shim.platform.stdio_endpoints import Logger, Pump
     from shim.task.interfaces import HcsProcess
 
-QUIET = 1.0
+IDLE_TIMEOUT = 1.0
 MAX_DRAIN = 30.0
-LATE = 10.0
-_LOOK = 0.05  # how often progress is looked at while draining
-_FIRST_LOOK = 0.001
+LATE_CLIENT_SECONDS = 10.0
+_POLL_INTERVAL = 0.05
+_FIRST_POLL_INTERVAL = 0.001
 _CLOSE_STDIN = {"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}
 _CALL_TIMEOUT = 30.0
 
@@ -64,8 +74,8 @@ def open_stdio(
     retry_seconds: float = 0.0,
     log: Log | None = None,
 ) -> Stdio:
-    """Open every end that is named, or fail with a status and leave nothing open. A logger is told the container's id,
-    also by an exec (`exec_id`, "" for the init), which a system that has to name a logger's pipes adds to the name."""
+    """Open every endpoint that is named, or raise a status and leave nothing open. A logger gets the container's id,
+    for an exec too (`exec_id`, "" for the init)."""
     opened = Stdio(stdin, stdout, stderr, terminal, retry_seconds, log)
     try:
         opened.open(id, namespace)
@@ -77,8 +87,9 @@ def open_stdio(
 
 class Stdio:
     __slots__ = (
-        "_closed", "_drained", "_input", "_kept", "_lock", "_log", "_logger", "_open_outputs", "_opened", "_outputs",
-        "_retry", "_stdin_finished", "_stdin_over", "_stdin_pump", "stderr", "stdin", "stdout", "terminal",
+        "_closed", "_fifos", "_input", "_lock", "_log", "_logger", "_on_stdin_end", "_open_outputs", "_opened_at",
+        "_outputs", "_outputs_closed", "_retry", "_stdin_close_requested", "_stdin_pump", "stderr", "stdin", "stdout",
+        "terminal",
     )  # fmt: skip
 
     def __init__(self, stdin: str, stdout: str, stderr: str, terminal: bool, retry: float, log: Log | None) -> None:
@@ -91,16 +102,16 @@ class Stdio:
         self._lock = allocate_lock()
         self._closed = False
         self._logger: Logger | None = None
-        # The client's ends, until the pumps take them over.
+        # The client's endpoints, until the pumps take them over.
         self._input: int | None = None
         self._outputs: list[int | Pump | None] = [None, None]
-        self._opened = monotonic()
-        self._kept: list[_Kept] = []
+        self._opened_at = monotonic()
+        self._fifos: list[ClientFifo] = []
         self._stdin_pump: Pump | None = None
-        self._stdin_finished = False  # CloseIO has been asked for
-        self._stdin_over: Callable[[], None] | None = None
+        self._stdin_close_requested = False
+        self._on_stdin_end: Callable[[], None] | None = None
         self._open_outputs = 0
-        self._drained = Waiters()
+        self._outputs_closed = Waiters()
 
     def open(self, container_id: str, namespace: str) -> None:
         stdout = log_uri.parse("stdout", self.stdout) if self.stdout else None
@@ -133,8 +144,8 @@ class Stdio:
             raise wrong(f"failed to start binary logger: {self.stdout!r} cannot be started: {error}") from error
         self._outputs = [self._logger.stdout, self._logger.stderr]
 
-    def wanted(self) -> dict[str, bool]:
-        """Which of `stdin`, `stdout` and `stderr` HCS is to make pipes for."""
+    def requested_pipes(self) -> dict[str, bool]:
+        """Which of `stdin`, `stdout` and `stderr` HCS must create pipes for."""
         stderr = not self.terminal and (self._logger is not None or bool(self.stderr))
         return {"stdin": bool(self.stdin), "stdout": bool(self.stdout), "stderr": stderr}
 
@@ -151,141 +162,158 @@ class Stdio:
     def attach_handles(
         self, stdin: int | None, stdout: int | None, stderr: int | None, on_stdin_end: Callable[[], None]
     ) -> None:
-        """`on_stdin_end` is called in a thread of its own when the client's input is over."""
+        """`on_stdin_end` is called in its own thread when the client's input has ended."""
         if stdin is not None and stdin == stdout:
-            stdin = platform.duplicate(stdin)  # a terminal's one handle; each direction closes its own
+            stdin = platform.duplicate(stdin)  # a terminal has one handle; each direction closes its own
         with self._lock:
             if self._closed:
                 for handle in (stdin, stdout, stderr):
                     if handle is not None:
                         platform.close(handle)
                 raise failed_precondition("the streams of this process have been closed already")
-            self._stdin_over = on_stdin_end
+            self._on_stdin_end = on_stdin_end
             pumps: list[Pump] = []
             for at, handle in enumerate((stdout, stderr)):
                 client = self._outputs[at]
                 if handle is not None and isinstance(client, int):
-                    kept = platform.keep(client)
-                    pump = platform.Pump(handle, client, self._output_ended, keeps_reading=True, patience=self._retry)
+                    pump = self._pump_output(handle, client)
                     self._outputs[at] = pump
                     pumps.append(pump)
-                    if kept is not None:
-                        self._kept.append(_Kept(pump, *kept))
                     self._open_outputs += 1
                 elif handle is not None:
                     platform.close(handle)
                 elif isinstance(client, int):
-                    platform.close(client)  # nothing will ever come: the client sees the end
+                    platform.close(client)  # there will be no output: the client sees EOF
                     self._outputs[at] = None
             if not pumps:
-                self._drained.release()
+                self._outputs_closed.release()
             if stdin is not None and self._input is not None:
-                self._stdin_pump = platform.Pump(self._input, stdin, self._stdin_ended, keeps_reading=False)
+                self._stdin_pump = platform.Pump(
+                    self._input, stdin, self._on_stdin_pump_closed, survives_sink_failure=False
+                )
                 self._input = None
                 pumps.append(self._stdin_pump)
             elif stdin is not None:
                 platform.close(stdin)
-            finish = self._stdin_finished
+            finish = self._stdin_close_requested
         for pump in pumps:
             relay.add(pump)
         if finish and self._stdin_pump is not None:
             relay.finish(self._stdin_pump)
 
+    def _pump_output(self, handle: int, client: int) -> Pump:
+        held = platform.hold_writer(client)
+        pump = platform.Pump(
+            handle, client, self._on_output_closed, survives_sink_failure=True, stall_timeout=self._retry
+        )
+        if held is not None:
+            self._fifos.append(ClientFifo(pump, *held))
+        return pump
+
     def close_stdin(self) -> None:
         with self._lock:
-            if self._stdin_finished or self._closed:
+            if self._stdin_close_requested or self._closed:
                 return
-            self._stdin_finished = True
+            self._stdin_close_requested = True
             pump = self._stdin_pump
         if pump is not None:
             relay.finish(pump)
 
-    def _stdin_ended(self) -> None:
+    def _on_stdin_pump_closed(self) -> None:
         """In the relay's thread, which must not wait for HCS."""
-        over = self._stdin_over
-        if over is not None and not self._closed:
-            start_new_thread(self._close_process_stdin, (over,))
+        on_end = self._on_stdin_end
+        if on_end is not None and not self._closed:
+            start_new_thread(self._close_process_stdin, (on_end,))
 
-    def _close_process_stdin(self, over: Callable[[], None]) -> None:
+    def _close_process_stdin(self, on_end: Callable[[], None]) -> None:
         try:
-            over()
+            on_end()
         except Exception as error:
-            # An exit in between ends stdin as well; only a process that lives on is missing something.
+            # The exit closes stdin as well: only a process that still runs is affected.
             if self._log is not None and not self._closed:
-                self._log.warning("the process's stdin could not be closed", error=error, stdin=self.stdin)
+                self._log.warning("failed to close stdin of the process", error=error, stdin=self.stdin)
 
-    def _output_ended(self) -> None:
+    def _on_output_closed(self) -> None:
         """In the relay's thread."""
         self._open_outputs -= 1
         if self._open_outputs == 0:
-            self._drained.release()
+            self._outputs_closed.release()
 
     # -- after its exit
 
-    def drained(
+    def drain(
         self,
-        timeout: float = QUIET,
-        longest: float = MAX_DRAIN,
-        patient: Callable[[], bool] = lambda: True,
-        held_open: Callable[[], None] | None = None,
+        idle_timeout: float = IDLE_TIMEOUT,
+        max_seconds: float = MAX_DRAIN,
+        waits_for_late_client: Callable[[], bool] = lambda: True,
+        on_held_open: Callable[[], None] | None = None,
     ) -> bool:
-        """Wait as the page's head says, `timeout` being the seconds without progress. False if output was given up. A
-        client is taken for late only as long as the caller is `patient`, which may change at any time. `held_open` is
-        called, once, when all that is owed has been moved and the outputs have not ended for a moment."""
-        if not self._moved(timeout, longest, patient, held_open):
+        """Wait for the rest of the output, as the module's diagram shows. False if output is lost.
+
+        `waits_for_late_client` may change its answer at any time. `on_held_open` is called at most once.
+        """
+        if not self._wait_moved(idle_timeout, max_seconds, waits_for_late_client, on_held_open):
             return False
-        # What a child left behind keeps open is over, too. Without our own end can be seen who else has the FIFO open.
-        relay.stop([kept.pump for kept in self._kept if not kept.pump.over])
-        return self._taken(timeout, longest, patient)
+        # Output of an orphan from here on is dropped. Without our own reading end the kernel tells whether another
+        # process has the FIFO open.
+        relay.stop([fifo.pump for fifo in self._fifos if not fifo.pump.closed])
+        return self._wait_read(idle_timeout, max_seconds, waits_for_late_client)
 
-    def _taken(self, timeout: float, longest: float, patient: Callable[[], bool]) -> bool:
-        """Wait until the client has read what is in the FIFOs."""
-        begin = progress = monotonic()
-        before = 0
-        pause = _FIRST_LOOK
-        while unread := [(kept, count) for kept in self._kept if (count := kept.unread())]:
-            now, sum_ = monotonic(), sum(count for _, count in unread)
-            if sum_ != before:
-                before, progress = sum_, now
-            if now < self._opened + LATE and any(kept.may_be_late() for kept, _ in unread) and patient():
-                progress = now
-            elif now > min(progress + timeout, begin + longest):
-                return False
-            sleep(pause)
-            pause = min(2 * pause, _LOOK)
-        return True
-
-    def _moved(
-        self, timeout: float, longest: float, patient: Callable[[], bool], held_open: Callable[[], None] | None
+    def _wait_moved(
+        self,
+        idle_timeout: float,
+        max_seconds: float,
+        waits_for_late_client: Callable[[], bool],
+        on_held_open: Callable[[], None] | None,
     ) -> bool:
+        """State MOVING."""
         pumps = [pump for pump in self._outputs if isinstance(pump, platform.Pump)]
         begin = progress = monotonic()
-        if not pumps or self._drained.wait(0):
+        if not pumps or self._outputs_closed.wait(0):
             return True
-        owed = relay.call(lambda: [pump.moved + pump.unread() for pump in pumps]) or [0] * len(pumps)
-        seen = [pump.moved for pump in pumps]
+        pending = relay.call(lambda: [pump.bytes_moved + pump.bytes_pending() for pump in pumps]) or [0] * len(pumps)
+        before = [pump.bytes_moved for pump in pumps]
         while True:
-            paid = all(pump.over or pump.moved >= sum_ for pump, sum_ in zip(pumps, owed, strict=True))
-            if paid:
-                end = begin + timeout
+            all_moved = all(pump.closed or pump.bytes_moved >= sum_ for pump, sum_ in zip(pumps, pending, strict=True))
+            if all_moved:
+                deadline = begin + idle_timeout
             else:
-                end = min(progress + timeout, begin + longest)
-                if any(not kept.seen and not kept.pump.over for kept in self._kept) and patient():
-                    end = max(end, self._opened + LATE)
-            left = end - monotonic()
-            if self._drained.wait(max(min(left, _LOOK), 0)):
+                deadline = min(progress + idle_timeout, begin + max_seconds)
+                has_late_client = any(not fifo.client_seen and not fifo.pump.closed for fifo in self._fifos)
+                if has_late_client and waits_for_late_client():
+                    deadline = max(deadline, self._opened_at + LATE_CLIENT_SECONDS)
+            left = deadline - monotonic()
+            if self._outputs_closed.wait(max(min(left, _POLL_INTERVAL), 0)):
                 return True
-            if paid and held_open is not None:
-                held_open()
-                held_open = None
+            if all_moved and on_held_open is not None:
+                on_held_open()
+                on_held_open = None
                 begin = monotonic()
                 continue
             if left <= 0:
-                return paid
-            now = [pump.moved for pump in pumps]
-            if now != seen:
-                seen = now
+                return all_moved
+            now = [pump.bytes_moved for pump in pumps]
+            if now != before:
+                before = now
                 progress = monotonic()
+
+    def _wait_read(self, idle_timeout: float, max_seconds: float, waits_for_late_client: Callable[[], bool]) -> bool:
+        """State READING."""
+        begin = progress = monotonic()
+        before = 0
+        pause = _FIRST_POLL_INTERVAL
+        while pending := [(fifo, count) for fifo in self._fifos if (count := fifo.bytes_pending())]:
+            now, sum_ = monotonic(), sum(count for _, count in pending)
+            if sum_ != before:
+                before, progress = sum_, now
+            is_young = now < self._opened_at + LATE_CLIENT_SECONDS
+            if is_young and any(fifo.client_may_be_late() for fifo, _ in pending) and waits_for_late_client():
+                progress = now
+            elif now > min(progress + idle_timeout, begin + max_seconds):
+                return False
+            sleep(pause)
+            pause = min(2 * pause, _POLL_INTERVAL)
+        return True
 
     def close(self) -> None:
         with self._lock:
@@ -294,29 +322,30 @@ class Stdio:
             self._closed = True
             descriptors = [end for end in (self._input, *self._outputs) if isinstance(end, int)]
             pumps = [end for end in (self._stdin_pump, *self._outputs) if isinstance(end, platform.Pump)]
-        relay.stop([pump for pump in pumps if not pump.over])  # as a rule there is none left, and no thread to ask
-        for descriptor in [*descriptors, *(kept.end for kept in self._kept)]:
+        relay.stop([pump for pump in pumps if not pump.closed])  # usually none: the relay's thread has ended
+        for descriptor in [*descriptors, *(fifo.writer for fifo in self._fifos)]:
             platform.close(descriptor)
         if self._logger is not None:
-            self._logger.end()
+            self._logger.stop()
 
 
-class _Kept:
-    """What holds an output's bytes until somebody can read them, and whether its client was there at the start."""
+class ClientFifo:
+    """An output that is a client's FIFO. `writer`, a second writing end, keeps its bytes until they are read."""
 
-    __slots__ = ("end", "pump", "seen")
+    __slots__ = ("client_seen", "pump", "writer")
 
-    def __init__(self, pump: Pump, end: int, seen: bool) -> None:
+    def __init__(self, pump: Pump, writer: int, client_seen: bool) -> None:
         self.pump = pump
-        self.end = end
-        self.seen = seen
+        self.writer = writer
+        #: Whether the client had the FIFO open when the process started.
+        self.client_seen = client_seen
 
-    def unread(self) -> int:
-        return platform.unread(self.end) if self.pump.sink >= 0 else 0
+    def bytes_pending(self) -> int:
+        return platform.bytes_pending(self.writer) if self.pump.sink >= 0 else 0
 
-    def may_be_late(self) -> bool:
-        """Whether a client has still to come, once the pump is over."""
-        return not self.seen and not platform.has_reader(self.end)
+    def client_may_be_late(self) -> bool:
+        """Whether the client has still to open the FIFO. Valid once the pump is closed."""
+        return not self.client_seen and not platform.has_reader(self.writer)
 
 
 def _open(name: str, target: log_uri.Target) -> int:
@@ -326,5 +355,5 @@ def _open(name: str, target: log_uri.Target) -> int:
     try:
         return opener(target.path)
     except OSError as error:
-        hint = "the client makes it before it creates the process"
+        hint = "the client must create it before the process"
         raise wrong(f"{name} {target.path!r} cannot be opened ({error.strerror}): {hint}") from error

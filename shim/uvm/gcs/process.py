@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, OPERATION_TIMEOUT, HcsError
-from shim.platform.exit_event import EndsOnce
+from shim.platform.exit_event import ExitEvent
 from shim.platform.stdio_endpoints import close as close_handle
 from shim.uvm.windows.guest import THE_VM
 
@@ -27,7 +27,7 @@ TOOL_SECONDS = 60.0
 SYSTEM_USER = "NT AUTHORITY\\SYSTEM"
 
 
-class VmProcess(EndsOnce):
+class VmProcess(ExitEvent):
     """As `shim.hcs_bindings.process.Process`. Its streams are connections; who takes their handles sets them to
     None."""
 
@@ -81,7 +81,7 @@ class VmProcess(EndsOnce):
         try:
             self._vm.guest.signal(self._container_id, self.pid, options, timeout)
         except HcsError as error:
-            if errors.is_process_gone(error):
+            if errors.is_process_exited(error):
                 return False
             raise
         return True

@@ -84,14 +84,14 @@ def test_stacks_are_written_when_asked_for_at_any_time(binary: Binary) -> None:
     pid = connect(dial(address)).shim_pid
 
     def written() -> int:
-        return (bundle / "panic.log").read_bytes().count(b", in Ending.wait")
+        return (bundle / "panic.log").read_bytes().count(b", in ShutdownRequest.wait")
 
     for count in range(50):
         os.kill(pid, signal.SIGUSR1)
         eventually(lambda count=count: written() > count, "the stacks")
     shut_down(address)
     eventually(lambda: not is_alive(pid), "the daemon's end")
-    assert b", in Ending.wait" in binary.delete(bundle)[1]
+    assert b", in ShutdownRequest.wait" in binary.delete(bundle)[1]
 
 
 def test_a_ledger_that_cannot_be_freed_is_an_error_and_says_what(binary: Binary) -> None:
@@ -111,9 +111,9 @@ def test_a_killed_daemon_is_not_waited_for_even_as_a_zombie(binary: Binary) -> N
         assert not daemon.is_running(zombie.pid)
         (bundle / "shim.pid").write_text(str(zombie.pid))
         (bundle / "address").write_text(f"unix://{binary.sockets}/gone")
-        assert not delete._daemon_is_ending(str(bundle))
+        assert not delete._daemon_is_exiting(str(bundle))
         (bundle / "shim.pid").write_text(str(os.getpid()))
-        assert delete._daemon_is_ending(str(bundle)), "a living process whose socket has gone"
+        assert delete._daemon_is_exiting(str(bundle)), "a living process whose socket has gone"
 
 
 def test_mounts_of_the_ledger_are_freed(binary: Binary) -> None:

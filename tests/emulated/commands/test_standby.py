@@ -139,7 +139,7 @@ def test_it_takes_over_options(binary: WithStandby) -> None:
 
 TAKE = """
 import ctypes, os, socket, sys
-from shim.platform.linux.standby import PROTOCOL, Claim
+from shim.platform.linux.standby import PROTOCOL, Handover
 
 class Shown:
     def show(self, words):
@@ -147,12 +147,12 @@ class Shown:
 
 link, listener, log = socket.socketpair()[0], socket.socket(socket.AF_UNIX), os.open(sys.argv[1], os.O_WRONLY)
 texts = [PROTOCOL, b"1", b"/b", b"1", b"start", b"NEW=1", b"KEPT=same", b"CHANGED=after", b"no variable"]
-claim = Claim(link, b"".join(text + b"\\0" for text in texts), [listener.detach(), log])
-claim.take(Shown())
+handover = Handover(link, b"".join(text + b"\\0" for text in texts), [listener.detach(), log])
+handover.take(Shown())
 getenv = ctypes.CDLL(None).getenv
 getenv.restype = ctypes.c_char_p
 print(dict(os.environ), [getenv(name) for name in (b"NEW", b"KEPT", b"CHANGED", b"GONE")])
-print(claim.is_sandbox, claim.bundle, claim.arguments, claim.options, file=sys.stderr, flush=True)
+print(handover.is_sandbox, handover.bundle, handover.arguments, handover.options, file=sys.stderr, flush=True)
 """
 
 

@@ -118,7 +118,7 @@ def test_stacks_of_a_shim_that_does_not_answer(tools: ToolShims, monkeypatch: py
 
     shim = run(tools)
     text = stacks.from_panic_log(Found(shim.address, "tests", "c1", shim.pid, shim.bundle))
-    assert "serve.py" in text and "Ending.wait" in text
+    assert "serve.py" in text and "ShutdownRequest.wait" in text
     Path(shim.bundle, "panic.log").write_text("")
 
 

@@ -52,6 +52,6 @@ def test_who_holds_the_lock_of_the_directory_for_ever_stops_nobody_for_ever(
     fcntl.flock(holder, fcntl.LOCK_EX)
     with pytest.raises(endpoint.EndpointError, match="holds the lock"):
         endpoint.listen(f"unix://{place / 'stale'}")
-    assert standby.open_door(str(place / "standby-x")) is None
+    assert standby.listen(str(place / "standby-x")) is None
     os.close(holder)
     endpoint.listen(f"unix://{place / 'stale'}").close()

@@ -45,7 +45,7 @@ class Launch:
         make = lambda *_: self.child  # noqa: E731
         self.daemon = SimpleNamespace(
             FORKS=forks, SYSTEM_LOG="the log", fork=make, spawn=make, neutral_directory=lambda: "/",
-            standby_door=lambda: "",
+            standby_path=lambda: "",
         )  # fmt: skip
         patch.setattr(start, "daemon", self.daemon)
         patch.setattr(spawned, "daemon", self.daemon)

@@ -126,7 +126,7 @@ def base_layer(directory: Path, build: str, place: str = "Files/Windows/System32
 @pytest.mark.parametrize("place", ["Files/Windows/System32/config/SOFTWARE", "Hives/Software_Base"])
 def test_a_base_layer_tells_its_build(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert image_version.build_of(base_layer(tmp_path, "20348", place)) == 20348
-    monkeypatch.setattr(host, "EMULATES", False)
+    monkeypatch.setattr(host, "IS_EMULATED", False)
     assert image_version.build_of(WindowsLayers("/s", [str(tmp_path / "base")])) == 20348
 
 
@@ -156,7 +156,7 @@ def test_stand_in_images_tell_theirs(tmp_path: Path) -> None:
 
 def test_on_windows_a_stand_in_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path / "Files")
-    monkeypatch.setattr(host, "EMULATES", False)
+    monkeypatch.setattr(host, "IS_EMULATED", False)
     assert image_version.build_of(WindowsLayers("/s", [str(tmp_path)])) == 0
 
 

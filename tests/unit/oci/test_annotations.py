@@ -17,7 +17,7 @@ from shim.oci.annotations import container as names
 from shim.oci.annotations import table, unsupported
 from shim.oci.annotations.schema import NO_EFFECT, REFUSED, VM, Annotation
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
-from shim.oci.normalize import settle
+from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options
 from shim.oci.spec import Spec
 from shim.platform.job_types import INHERIT
@@ -36,7 +36,7 @@ def nothing_said() -> Iterator[None]:
 
 def settled(annotations: dict[str, str], **windows: Any) -> Spec:
     spec = Spec({"process": {"args": ["cmd"]}, "windows": windows, "annotations": annotations})
-    settle(spec, Options())
+    normalize_spec(spec, Options())
     return spec
 
 
@@ -78,7 +78,7 @@ def sandbox_id() -> None:
 
 
 def os_version() -> None:
-    assert settled({names.SANDBOX_OS_VERSION: "ltsc2022"}).wanted_build == 20348
+    assert settled({names.SANDBOX_OS_VERSION: "ltsc2022"}).requested_build == 20348
     assert "give a build" in str(refusal({names.SANDBOX_OS_VERSION: ""}))
 
 

@@ -21,7 +21,7 @@ from shim.container.layers import WindowsLayers, plan
 from shim.oci.annotations import container as names
 from shim.oci.annotations import table
 from shim.oci.errors import INVALID_ARGUMENT, UNIMPLEMENTED, InvalidSpec
-from shim.oci.normalize import settle
+from shim.oci.normalize import normalize_spec
 from shim.oci.option_table import OPTIONS
 from shim.oci.options import Options, decode, from_toml
 from shim.oci.spec import Spec
@@ -49,7 +49,7 @@ def refusal(call: Callable[..., Any], *arguments: Any) -> InvalidSpec:
 def settled(*, isolated: bool = True, annotations: dict[str, str] | None = None, **fields: Any) -> Spec:
     """A spec that went through the prelude with these options."""
     spec = Spec(windows(annotations=annotations or {}))
-    settle(spec, decode(pack(Message(sandbox_isolation=int(isolated), **fields))))
+    normalize_spec(spec, decode(pack(Message(sandbox_isolation=int(isolated), **fields))))
     return spec
 
 
@@ -88,12 +88,12 @@ def annotation(key: str, **fields: Any) -> str:
 
 def only_windows() -> bool:
     options = Options(Message(sandbox_platform="linux/amd64"))
-    return "sandbox platform" in str(refusal(settle, Spec(windows()), options))
+    return "sandbox platform" in str(refusal(normalize_spec, Spec(windows()), options))
 
 
 def scratch_size() -> int:
     spec = Spec({"windows": {"layerFolders": ["/base", "/scratch"]}})
-    settle(spec, Options(Message(default_container_scratch_size_in_gb=50)))
+    normalize_spec(spec, Options(Message(default_container_scratch_size_in_gb=50)))
     made = plan(spec, [], "/bundle")
     assert isinstance(made, WindowsLayers)
     return made.new_scratch_gb
@@ -130,7 +130,7 @@ EFFECTS: dict[str, tuple[Callable[[], object], object]] = {
 
 def _by_toml(text: str) -> str:
     spec = Spec(windows())
-    settle(spec, from_toml(text.encode(), "it"))
+    normalize_spec(spec, from_toml(text.encode(), "it"))
     return spec.annotations.text(names.SANDBOX_OS_VERSION)
 
 
@@ -186,7 +186,7 @@ def test_a_sandbox_os_version_comes_three_ways_and_the_annotation_wins() -> None
     assert annotation(key, default_container_annotations={key: "20348"}) == "20348"
     assert annotation(key, annotations={key: "17763"}, default_container_annotations={key: "20348"}) == "17763"
     spec = Spec(windows(annotations={key: "17763"}))
-    settle(spec, from_toml(b"SandboxOsVersion = 20348", "it"))
+    normalize_spec(spec, from_toml(b"SandboxOsVersion = 20348", "it"))
     assert spec.annotations.text(key) == "17763"
     error = refusal(lambda: settled(annotations={key: "windows"}))
     assert str(error).startswith(f"annotation {key} is 'windows': give a build (20348)")
@@ -307,8 +307,8 @@ def test_any_text_is_options_or_a_sentence(text: str) -> None:
 
 def test_isolation() -> None:
     isolated = {"windows": {"hyperv": {}}}
-    settle(Spec(isolated), Options())
-    assert "SandboxIsolation = 1" in str(refusal(settle, Spec(isolated), Options(Message(debug=True))))
+    normalize_spec(Spec(isolated), Options())
+    assert "SandboxIsolation = 1" in str(refusal(normalize_spec, Spec(isolated), Options(Message(debug=True))))
 
 
 @pytest.mark.parametrize(
@@ -323,24 +323,24 @@ def test_isolation() -> None:
 def test_platform(platform: str, sections: dict[str, Any], good: bool) -> None:
     options = Options(Message(sandbox_platform=platform))
     if good:
-        settle(Spec(sections), options)
+        normalize_spec(Spec(sections), options)
     else:
-        assert f"sandbox platform: {platform}" in str(refusal(settle, Spec(sections), options))
+        assert f"sandbox platform: {platform}" in str(refusal(normalize_spec, Spec(sections), options))
 
 
 def test_neither_section() -> None:
-    assert "neither a windows nor a linux section" in str(refusal(settle, Spec({"process": {}}), Options()))
+    assert "neither a windows nor a linux section" in str(refusal(normalize_spec, Spec({"process": {}}), Options()))
 
 
 def test_one_annotation_stands_for_four() -> None:
     spec = Spec(windows(annotations={names.DISABLE_UNSAFE: "true"}))
-    settle(spec, Options())
+    normalize_spec(spec, Options())
     assert all(spec.annotations.text(key) == "true" for key in names.UNSAFE)
     assert spec.annotations.warnings == []
     contradiction = windows(annotations={names.DISABLE_UNSAFE: "true", names.GMSA_DISABLED: "True"})
-    assert "annotation expansion conflict" in str(refusal(settle, Spec(contradiction), Options()))
+    assert "annotation expansion conflict" in str(refusal(normalize_spec, Spec(contradiction), Options()))
 
 
 def test_host_process_that_is_forbidden() -> None:
     both = windows(annotations={names.HOST_PROCESS: "1", names.HOST_PROCESS_DISABLED: "t"})
-    assert "forbidden here" in str(refusal(settle, Spec(both), Options()))
+    assert "forbidden here" in str(refusal(normalize_spec, Spec(both), Options()))

@@ -15,7 +15,7 @@ from shim.oci.annotations import table
 from shim.oci.annotations import vm as names
 from shim.oci.annotations.schema import CONTAINER_IN_VM, NO_EFFECT, REFUSED, VM, Annotation
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
-from shim.oci.normalize import settle
+from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options
 from shim.oci.spec import Spec
 from shim.uvm.settings import VmSettings
@@ -42,7 +42,7 @@ class Machine:
 
     def __init__(self, annotations: dict[str, str], build: int = 26100, **resources: Any) -> None:
         spec = Spec({"windows": {"hyperv": {}, "resources": resources}, "annotations": annotations})
-        settle(spec, Options())
+        normalize_spec(spec, Options())
         self.warned: list[str] = []
         self.settings = VmSettings(spec, 8, build, self.warned.append)
         self.warned += spec.annotations.warnings

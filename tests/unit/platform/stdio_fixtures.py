@@ -53,7 +53,7 @@ class Lab:
     def start(self, stdio: Stdio) -> Process:
         process = Process()
         self.processes.append(process)
-        for name, wanted in stdio.wanted().items():
+        for name, wanted in stdio.requested_pipes().items():
             if not wanted:
                 os.close(getattr(process, name))
                 setattr(process, name, None)

@@ -194,14 +194,14 @@ def test_a_time_zone_of_windows() -> None:
         + name("W. Europe Daylight Time") + date(0, 3, 0, 5, 2, 0, 0, 0) + (-60).to_bytes(4, "little", signed=True)
     )  # fmt: skip
     assert len(west) == 172
-    assert time_zone.described(west) == {
+    assert time_zone.from_native(west) == {
         "Bias": -60, "StandardName": "W. Europe Standard Time", "StandardDate": {"Month": 10, "Day": 5, "Hour": 3},
         "DaylightName": "W. Europe Daylight Time", "DaylightDate": {"Month": 3, "Day": 5, "Hour": 2},
         "DaylightBias": -60,
     }  # fmt: skip
     # As it was recorded of Microsoft's shim.
     greenwich = bytes(4) + name("Greenwich Standard Time") + none + bytes(4) + name("Greenwich Daylight Time") + none
-    assert time_zone.described(greenwich + (-60).to_bytes(4, "little", signed=True)) == {
+    assert time_zone.from_native(greenwich + (-60).to_bytes(4, "little", signed=True)) == {
         "StandardName": "Greenwich Standard Time", "StandardDate": {},
         "DaylightName": "Greenwich Daylight Time", "DaylightDate": {}, "DaylightBias": -60,
     }  # fmt: skip

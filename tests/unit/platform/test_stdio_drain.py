@@ -51,7 +51,7 @@ class Draining:
         self.patience = Patience()
         self._results: list[bool] = []
         self._thread = threading.Thread(
-            target=lambda: self._results.append(stdio.drained(timeout, patient=self.patience)), daemon=True
+            target=lambda: self._results.append(stdio.drain(timeout, waits_for_late_client=self.patience)), daemon=True
         )
         self._thread.start()
 
@@ -71,7 +71,7 @@ class TestLateReaders:
     @pytest.fixture(autouse=True)
     def young(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Streams stay young for the whole test, however slow the machine."""
-        monkeypatch.setattr(stdio_module, "LATE", 600.0)
+        monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 600.0)
 
     def test_are_waited_for_while_the_streams_are_young(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
@@ -109,12 +109,12 @@ class TestLateReaders:
         assert late.end() == b"all of it"
 
     def test_are_given_up_when_the_streams_are_old(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stdio_module, "LATE", 0.0)
+        monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 0.0)
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
         os.write(process.inside[1], b"unheard")
         process.exit()
-        assert not stdio.drained(0.1)
+        assert not stdio.drain(0.1)
 
     def test_are_given_up_when_patience_ends(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout)
@@ -147,8 +147,8 @@ class TestLateReaders:
             process = lab.start(stdio)
             os.write(process.inside[1], b"heard")
             process.exit()
-            assert all(kept.seen for kept in stdio._kept)
-            assert stdio.drained(30)
+            assert all(fifo.client_seen for fifo in stdio._fifos)
+            assert stdio.drain(30)
             stdio.close()
             assert client.communicate(timeout=60)[0] == b"heard"
 
@@ -197,7 +197,7 @@ def test_a_slow_reader_gets_everything_after_the_exit(lab: Lab) -> None:
     reading.start()
     write_all(process.inside[1], payload)
     process.exit()
-    assert stdio.drained(10)
+    assert stdio.drain(10)
     stdio.close()
     reading.join()
     os.close(out)
@@ -211,7 +211,7 @@ def test_a_reader_that_never_comes_back_does_not_hold_up_the_exit(lab: Lab) -> N
     os.close(first)
     fill(process.inside[1])
     process.exit()
-    assert not stdio.drained(0.1)
+    assert not stdio.drain(0.1)
     stdio.close()
 
 
@@ -230,7 +230,7 @@ def test_drain_has_an_upper_bound(lab: Lab) -> None:
     reading.start()
     write_all(process.inside[1], bytes(1 << 21))
     process.exit()
-    assert not stdio.drained(10, longest=0.2)
+    assert not stdio.drain(10, max_seconds=0.2)
     stop.set()
     reading.join()
     os.close(out)
@@ -250,7 +250,7 @@ def test_a_child_left_behind_does_not_hold_up_the_exit(lab: Lab) -> None:
 
     talking = threading.Thread(target=chatter)
     talking.start()
-    assert stdio.drained(0.2), "what the process itself wrote has arrived"
+    assert stdio.drain(0.2), "what the process itself wrote has arrived"
     stop.set()
     talking.join()
     stdio.close()
@@ -265,11 +265,11 @@ def test_who_holds_the_streams_open_can_be_ended(lab: Lab) -> None:
     told: list[int] = []
 
     def end() -> None:
-        told.append(stdio._outputs[0].moved)  # type: ignore[union-attr]
+        told.append(stdio._outputs[0].bytes_moved)  # type: ignore[union-attr]
         os.write(process.inside[1], b", and a last word")
         process.exit()
 
-    assert stdio.drained(60, held_open=end), "the end of the streams, not of the time"
+    assert stdio.drain(60, on_held_open=end), "the end of the streams, not of the time"
     assert told == [len(b"all there is")], "once, when all that was owed had been moved"
     stdio.close()
     assert out.end() == b"all there is, and a last word"
@@ -281,7 +281,7 @@ def test_streams_that_end_by_themselves_are_not_held_open(lab: Lab) -> None:
     process = lab.start(stdio)
     write_all(process.inside[1], bytes(1 << 21))
     process.exit()
-    assert stdio.drained(60, held_open=lambda: pytest.fail("nobody does"))
+    assert stdio.drain(60, on_held_open=lambda: pytest.fail("nobody does"))
     stdio.close()
     assert out.end() == bytes(1 << 21)
 
@@ -291,4 +291,4 @@ def test_a_reader_that_is_away_too_long_is_given_up(lab: Lab) -> None:
     process = lab.start(stdio)
     write_all(process.inside[1], bytes(8 << 20))  # returns: the process is not stopped for ever
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)

@@ -23,13 +23,13 @@ from tests.unit.platform.stdio_fixtures import Lab, Process, Reader, read_all, r
 
 def test_output_and_its_end(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
-    assert list(stdio.wanted().values()) == [False, True, True]
+    assert list(stdio.requested_pipes().values()) == [False, True, True]
     out, err = Reader(lab.stdout), Reader(lab.stderr)
     process = lab.start(stdio)
     os.write(process.inside[1], b"hello")
     os.write(process.inside[2], b"trouble")
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     assert out.end() == b"hello"
     assert err.end() == b"trouble"
@@ -49,7 +49,7 @@ def test_stdin_and_its_half_close(lab: Lab) -> None:
     eventually(lambda: process.modified == [{"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}])
     os.write(process.inside[1], b"answer")  # the other direction goes on
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     assert out.end() == b"answer"
     assert len(process.modified) == 1
@@ -128,12 +128,12 @@ def test_a_process_that_closes_its_stdin(lab: Lab) -> None:
     writer = os.open(lab.stdin, os.O_WRONLY)
     os.close(process.inside.pop(0))
     os.write(writer, b"nobody reads this")
-    eventually(lambda: stdio._stdin_pump is not None and stdio._stdin_pump.over)
+    eventually(lambda: stdio._stdin_pump is not None and stdio._stdin_pump.closed)
     os.close(writer)
     for descriptor in process.inside:
         os.close(descriptor)
     process.inside = []
-    assert stdio.drained(30)
+    assert stdio.drain(30)
 
 
 @pytest.mark.timeout(600)
@@ -161,7 +161,7 @@ def test_a_gibibyte_arrives_whole(lab: Lab) -> None:
         if total == rounds << 20:
             break
     producing.join()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     assert read_all(out) == b""
     assert total == rounds << 20
@@ -183,7 +183,7 @@ def test_a_reader_goes_away_and_comes_back(lab: Lab) -> None:
             time.sleep(0.001)
     os.close(first)
     pump: Any = stdio._outputs[0]
-    eventually(lambda: pump.stalled is not None)  # back-pressure: nobody reads
+    eventually(lambda: pump.stalled_since is not None)  # back-pressure: nobody reads
     assert writing.is_alive()
     second = reader(lab.stdout)
     os.set_blocking(second, True)
@@ -196,7 +196,7 @@ def test_a_reader_goes_away_and_comes_back(lab: Lab) -> None:
 
 def test_terminal_is_one_duplex_stream(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout, lab.stderr, terminal=True)
-    assert list(stdio.wanted().values()) == [True, True, False]
+    assert list(stdio.requested_pipes().values()) == [True, True, False]
     assert stdio.stderr == lab.stderr  # State tells what the client gave, opened or not
     master, slave = pty.openpty()
     attributes = termios.tcgetattr(slave)
@@ -219,7 +219,7 @@ def test_terminal_is_one_duplex_stream(lab: Lab) -> None:
     os.close(writer)
     assert ended.wait(30)
     os.close(slave)
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     assert read_all(out) == b""
 
@@ -231,7 +231,7 @@ def test_terminal_without_stdin(lab: Lab) -> None:
     stdio.attach_handles(master, master, None, lambda: None)
     os.write(slave, b"shown")
     os.close(slave)
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     assert out.end() == b"shown"
 
@@ -254,18 +254,18 @@ def test_an_idle_stream_is_not_taken_for_a_stalled_one(lab: Lab) -> None:
         os.write(process.inside[1], b"%d" % number)
         time.sleep(0.1)
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     assert out.end() == b"012"
 
 
 def test_nothing_named_nothing_wanted(lab: Lab) -> None:
     stdio = lab.open()
-    assert list(stdio.wanted().values()) == [False, False, False]
+    assert list(stdio.requested_pipes().values()) == [False, False, False]
     process = lab.start(stdio)
     stdio.close_stdin()
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
 
 
 @pytest.mark.usefixtures("no_streams_left")
@@ -274,7 +274,7 @@ def test_streams_that_are_over_are_closed_without_a_thread(lab: Lab, monkeypatch
     out, err = Reader(lab.stdout), Reader(lab.stderr)
     process = lab.start(stdio)
     process.exit()
-    assert stdio.drained()
+    assert stdio.drain()
     monkeypatch.setattr(relay, "call", lambda _: pytest.fail("the relay's thread would be started for nothing"))
     stdio.close()
     assert out.end() == err.end() == b""
@@ -293,7 +293,7 @@ def test_many_streams_share_one_thread(tmp_path: Path) -> None:
         out = Reader(lab.stdout)
         os.write(process.inside[1], b"%d" % number)
         process.exit()
-        assert stdio.drained(30)
+        assert stdio.drain(30)
         stdio.close()
         assert out.end() == b"%d" % number
 

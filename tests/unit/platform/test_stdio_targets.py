@@ -36,7 +36,7 @@ def test_files_are_appended_to(lab: Lab) -> None:
         os.write(process.inside[1], b"out%d " % number)
         os.write(process.inside[2], b"err%d " % number)
         process.exit()
-        assert stdio.drained(30)
+        assert stdio.drain(30)
         stdio.close()
     assert deep.read_bytes() == b"out0 out1 "
     assert plain.read_bytes() == b"before err0 err1 "
@@ -46,7 +46,7 @@ def test_files_are_appended_to(lab: Lab) -> None:
 
 def test_fifo_scheme(lab: Lab) -> None:
     stdio = lab.open(f"fifo://{lab.stdin}", f"fifo://{lab.stdout}")
-    assert list(stdio.wanted().values()) == [True, True, False]
+    assert list(stdio.requested_pipes().values()) == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_logger(lab: Lab, logger_program: Path, scheme: str, mode: str) -> None:
     target = lab.directory / "logged"
     uri = f"{scheme}://{logger_program}?target={target}&mode={mode}"
     stdio = lab.open(stdout=uri, stderr=uri)
-    assert list(stdio.wanted().values()) == [False, True, True]
+    assert list(stdio.requested_pipes().values()) == [False, True, True]
     process = lab.start(stdio)
     write_all(process.inside[1], b"o" * 200_000)
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
     stdio.close()
     eventually(lambda: target.exists() and target.read_text().endswith("end\n"))
     first, out, err, _ = target.read_text().splitlines()
@@ -136,11 +136,11 @@ def test_a_logger_that_dies_does_not_stop_the_process(lab: Lab, tmp_path: Path) 
     process = lab.start(stdio)
     write_all(process.inside[1], bytes(8 << 20))
     process.exit()
-    assert stdio.drained(30)
+    assert stdio.drain(30)
 
 
 def test_a_logger_that_will_not_end_is_killed(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary_logger, "END_TIMEOUT", 0.05)
+    monkeypatch.setattr(binary_logger, "STOP_TIMEOUT", 0.05)
     program = tmp_path / "stubborn"
     program.write_text("#!/bin/sh\ntrap '' TERM\necho $$ > \"$2\"\nprintf x >&5\nwhile :; do sleep 0.1; done\n")
     program.chmod(0o755)

@@ -16,7 +16,7 @@ from runhcs.config.containerd import FORMATS
 from runhcs.config.runtimes import DEFAULTS, Runtime, UnknownRuntime, runtime
 from shim.oci.annotations import container as names
 from shim.oci.annotations.vm import PHYSICALLY_BACKED
-from shim.oci.normalize import settle
+from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options, from_toml
 from shim.oci.spec import Spec
 from shim.uvm.settings import VmSettings
@@ -134,7 +134,7 @@ def vm(name: str) -> tuple[Spec, VmSettings]:
     """The VM that the shim makes of a runtime's options, on a host with 8 processors."""
     options = runtimes(2, name)[name]["options"]
     spec = Spec({"windows": {}})
-    settle(spec, from_toml(_toml(options), name))
+    normalize_spec(spec, from_toml(_toml(options), name))
     assert spec.is_isolated
     return spec, VmSettings(spec, 8, 26100, lambda sentence: None)
 
@@ -148,22 +148,22 @@ def _toml(options: dict[str, Any]) -> bytes:
 
 def test_the_shim_makes_of_them_what_their_names_say() -> None:
     spec, sized = vm("runhcs-wcow-hypervisor-20348-1vp2gb")
-    assert (spec.wanted_build, sized.processors, sized.memory_mb) == (20348, 1, 2048)
+    assert (spec.requested_build, sized.processors, sized.memory_mb) == (20348, 1, 2048)
     assert sized.allow_overcommit and spec.options.scale_cpu_limits_to_sandbox
     spec, reserved = vm("runhcs-wcow-hypervisor-17763-reserve-4core")
-    assert (spec.wanted_build, reserved.processors, reserved.memory_mb) == (17763, 4, 8192)
+    assert (spec.requested_build, reserved.processors, reserved.memory_mb) == (17763, 4, 8192)
     assert reserved.physically_backed and not reserved.allow_overcommit and reserved.no_direct_map
     assert spec.annotations.text(PHYSICALLY_BACKED) == "true"
     spec, plain = vm("runhcs-wcow-hypervisor")
-    assert (spec.wanted_build, plain.processors, plain.memory_mb) == (0, 2, 1024)
+    assert (spec.requested_build, plain.processors, plain.memory_mb) == (0, 2, 1024)
 
 
 def test_a_process_runtime_of_a_build() -> None:
     section = runtimes(2, "runhcs-wcow-process-20348")["runhcs-wcow-process-20348"]
     spec = Spec({"windows": {}})
-    settle(spec, from_toml(_toml(section["options"]), "it"))
-    assert spec.wanted_build == 20348 and not spec.is_isolated
-    settle(Spec({"windows": {}}), Options())
+    normalize_spec(spec, from_toml(_toml(section["options"]), "it"))
+    assert spec.requested_build == 20348 and not spec.is_isolated
+    normalize_spec(Spec({"windows": {}}), Options())
 
 
 # YAML.

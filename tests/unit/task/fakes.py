@@ -35,13 +35,13 @@ class FakeIO:
 
     def __init__(self, stdin: str = "", stdout: str = "", stderr: str = "", terminal: bool = False) -> None:
         self.stdin, self.stdout, self.stderr, self.terminal = stdin, stdout, stderr, terminal
-        self.drain = threading.Event()
-        self.drain.set()
+        self.drained = threading.Event()
+        self.drained.set()
         self.attached: Any = None
         self.attach_error: Exception | None = None
         self.stdin_closed = 0
         self.closed = 0
-        self.patient: Callable[[], bool] | None = None
+        self.waits_for_late_client: Callable[[], bool] | None = None
 
     def attach(self, process: Any) -> None:
         if self.attach_error is not None:
@@ -51,11 +51,13 @@ class FakeIO:
     def close_stdin(self) -> None:
         self.stdin_closed += 1
 
-    def drained(self, timeout: float, *, patient: Callable[[], bool], held_open: Callable[[], None] | None) -> bool:
-        self.patient = patient
-        if held_open is not None and not self.drain.is_set():
-            held_open()
-        return self.drain.wait(timeout)
+    def drain(
+        self, idle_timeout: float, *, waits_for_late_client: Callable[[], bool], on_held_open: Callable[[], None] | None
+    ) -> bool:
+        self.waits_for_late_client = waits_for_late_client
+        if on_held_open is not None and not self.drained.is_set():
+            on_held_open()
+        return self.drained.wait(idle_timeout)
 
     def close(self) -> None:
         self.closed += 1

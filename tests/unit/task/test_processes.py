@@ -123,8 +123,8 @@ class TestChildrenLeftBehind:
     def test_a_killed_init_takes_them_along(self, shim: Harness) -> None:
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
-        io.drain.clear()
-        container.on_stop = io.drain.set
+        io.drained.clear()
+        container.on_stop = io.drained.set
         shim.kill(9)
         assert shim.wait(timeout=30).exit_status == KILLED
         assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "figures while it runs"
@@ -140,8 +140,8 @@ class TestChildrenLeftBehind:
         init = shim.run()
         container, io = shim.containers["c1"], shim.add_exec("e1")
         shim.start("e1")
-        io.drain.clear()
-        container.on_stop = io.drain.set
+        io.drained.clear()
+        container.on_stop = io.drained.set
         init.exit(0)
         assert shim.wait(timeout=30).exit_status == 0
         assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
@@ -150,14 +150,14 @@ class TestChildrenLeftBehind:
     def test_any_other_init_leaves_them_time(self, shim: Harness, ends: str) -> None:
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
-        io.drain.clear()
+        io.drained.clear()
         if ends == "by a signal":
             shim.kill(15)
             eventually(lambda: bool(init.calls))
         init.exit(3)
-        eventually(lambda: io.patient is not None)
+        eventually(lambda: io.waits_for_late_client is not None)
         assert "stop" not in container.calls and "teardown" not in container.calls
-        io.drain.set()
+        io.drained.set()
         assert shim.wait(timeout=30).exit_status == 3
 
     def test_a_killed_exec_has_nobody_to_take_along(self, shim: Harness) -> None:
@@ -249,16 +249,16 @@ class TestPatienceForLateReaders:
     """A process that ended by itself may have a client that is late; one that was made to end has none."""
 
     def patient(self, io: FakeIO) -> bool:
-        eventually(lambda: io.patient is not None)
-        assert io.patient is not None
-        return io.patient()
+        eventually(lambda: io.waits_for_late_client is not None)
+        assert io.waits_for_late_client is not None
+        return io.waits_for_late_client()
 
     def test_after_an_end_of_its_own(self, shim: Harness) -> None:
         process = shim.run()
-        shim.ios["c1"].drain.clear()
+        shim.ios["c1"].drained.clear()
         process.exit(0)
         assert self.patient(shim.ios["c1"])
-        shim.ios["c1"].drain.set()
+        shim.ios["c1"].drained.set()
         shim.wait()
 
     @pytest.mark.parametrize("signal", [9, 15])
@@ -270,7 +270,7 @@ class TestPatienceForLateReaders:
 
     def test_ends_with_the_container(self, shim: Harness) -> None:
         process = shim.run()
-        shim.ios["c1"].drain.clear()
+        shim.ios["c1"].drained.clear()
         process.exit(0)
         assert self.patient(shim.ios["c1"])
         shim.containers["c1"].die()
@@ -278,7 +278,7 @@ class TestPatienceForLateReaders:
 
     def test_ends_with_a_delete(self, shim: Harness) -> None:
         process = shim.run()
-        shim.ios["c1"].drain.clear()
+        shim.ios["c1"].drained.clear()
         process.exit(0)
         eventually(lambda: shim.state().status == Status.STOPPED)
         shim.delete()
@@ -288,7 +288,7 @@ class TestPatienceForLateReaders:
         init = shim.run()
         io = shim.add_exec("e1")
         shim.start("e1")
-        io.drain.clear()
+        io.drained.clear()
         shim.containers["c1"].processes[-1].exit(0)
         assert self.patient(io)
         init.exit(0)

@@ -14,7 +14,7 @@ from shim.api.task import StartRequest
 
 @pytest.fixture
 def recording() -> Iterator[None]:
-    spans.begin()
+    spans.enable()
     yield
     spans.document(0, "")
 
@@ -32,7 +32,7 @@ def test_nothing_is_kept_or_wrapped_unless_asked_for() -> None:
     def function() -> int:
         return 1
 
-    assert not spans.is_on()
+    assert not spans.is_enabled()
     assert spans.traced("hcs X", function) is function
     assert spans.rpc("Create", lambda call: b"").__name__ == "<lambda>"
     assert spans.span("a") is spans.span("b")
@@ -73,7 +73,7 @@ def test_failures_have_spans_too(recording: None) -> None:
 
 
 def test_there_is_a_limit(recording: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "MOST", 3)
+    monkeypatch.setattr(spans, "MAX_SPANS", 3)
     for _ in range(5):
         with spans.span("x"):
             pass

@@ -104,18 +104,18 @@ class TestStates:
     def test_stopped_is_seen_before_the_output_has_drained(self, shim: Harness) -> None:
         process = shim.run()
         io = shim.ios["c1"]
-        io.drain.clear()
+        io.drained.clear()
         process.exit(0)
         eventually(lambda: shim.state().status == Status.STOPPED)
         assert "exit c1" not in shim.publisher.told()
         assert io.closed == 0
-        io.drain.set()
+        io.drained.set()
         assert shim.wait().exit_status == 0
         assert io.closed == 1
 
     def test_output_that_never_drains_does_not_keep_the_exit(self, shim: Harness) -> None:
         process = shim.run()
-        shim.ios["c1"].drain.clear()
+        shim.ios["c1"].drained.clear()
         process.exit(7)
         assert shim.wait().exit_status == 7
 

@@ -144,18 +144,18 @@ class TestStats:
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
         container.answers["Statistics"] = STATISTICS
-        io.drain.clear()
+        io.drained.clear()
         init.exit(0)
-        eventually(lambda: io.patient is not None)
+        eventually(lambda: io.waits_for_late_client is not None)
         with ThreadPoolExecutor(1) as pool:
             asking = pool.submit(stats, shim)
             if patience:
                 eventually(lambda: bool(shim.pod.task("c1").figures_are_last._callbacks))
-                io.drain.set()
+                io.drained.set()
             assert asking.result(30).uptime_ns == 902123456700
         asked = container.calls.count(("properties", "Statistics"))
         assert asked == 1, "by the exit, or by who did not wait for it"
-        io.drain.set()
+        io.drained.set()
         shim.wait()
 
     def test_of_a_vm_come_with_its_containers(self, shim: Harness) -> None:
@@ -184,7 +184,7 @@ class TestStats:
         assert stats(shim).uptime_ns == 902123456700
 
     def test_a_pods_containers_are_cris(self) -> None:
-        assert client_quirks.wants_cgroup_metrics(under_cri=True)
+        assert client_quirks.needs_cgroup_metrics(under_cri=True)
 
 
 class TestPids:
@@ -213,7 +213,7 @@ class TestPids:
         assert names == ["c1", "e1", None]
 
     def test_details_for_windows(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("shim.task.stats.collect.knows_runhcs_process_details", lambda: True)
+        monkeypatch.setattr("shim.task.stats.collect.accepts_runhcs_process_details", lambda: True)
         shim.run()
         shim.run_exec("e1")
         shim.containers["c1"].answers["ProcessList"] = LISTED

@@ -174,7 +174,7 @@ def test_a_guest_that_reads_nothing_ends_the_bridge(link: Link) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
         stream = Stream(ours)
-        stream.limit_sends(0.2)
+        stream.set_send_timeout(0.2)
         ended: list[BridgeError] = []
         closed = threading.Event()
 

@@ -203,7 +203,7 @@ def test_the_end_of_the_link_is_the_end_of_everything(script: Script) -> None:
         assert script.arrived.wait(60)
     script.hang_up()
     waiting.join(60)
-    assert errors.is_already_stopped(failures[0]) and errors.is_process_gone(failures[0])
+    assert errors.is_already_stopped(failures[0]) and errors.is_process_exited(failures[0])
     assert sorted(gone) == ["c1", "c2"] and codes == [-1] and script.guest.is_gone
     assert script.gone == ["the guest closed its connection"]
     # … and whoever comes later hears it at once.
