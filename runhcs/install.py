@@ -25,9 +25,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from launcher.linux.atomic_install import write_whole
-from launcher.linux.build import NoCompilerError, compiled, with_settings
-from launcher.linux.build_interpreter import NoInterpreterError, linked
+from launcher.linux.atomic_install import write_atomically
+from launcher.linux.build import NoCompilerError, compile_launcher, with_settings
+from launcher.linux.build_interpreter import NoInterpreterError, link_interpreter
 from launcher.linux.bundle import write_bundle
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,22 +74,22 @@ def write_launcher(bindir: Path, standby: bool = False, *, native: bool = True, 
     try:
         if not native:
             raise NoCompilerError("not wanted")
-        data = with_settings(compiled(), python(), str(program), standby, write_interpreter(library(bindir)))
+        data = with_settings(compile_launcher(), python(), str(program), standby, write_interpreter(library(bindir)))
     except NoCompilerError:
         data = script(python(), program)
-    write_whole(target, data, 0o755)
+    write_atomically(target, data, 0o755)
     return target
 
 
 def write_interpreter(directory: Path) -> str:
     """The path of the linked interpreter; "" if there can be none here."""
     try:
-        data = linked(python())
+        data = link_interpreter(python())
     except NoInterpreterError:
         return ""
     target = directory / f"python-{hashlib.sha256(data).hexdigest()[:16]}"
     if not target.exists():
-        write_whole(target, data, 0o755)
+        write_atomically(target, data, 0o755)
         for old in directory.glob("python-*"):
             if old != target:
                 old.unlink(missing_ok=True)

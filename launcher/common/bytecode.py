@@ -1,14 +1,14 @@
-"""Compile modules to as little as they need to run: `python -X no_debug_ranges bytecode.py < LIST`.
+"""Compile modules without docstrings, annotations and column numbers: `python -X no_debug_ranges bytecode.py < LIST`.
 
-LIST has a line for each module: its file, and after a tab the name that tracebacks show. A list of the marshalled
-codes, itself marshalled, goes to standard output.
+LIST has a line for each module: its file, a tab, and the file name that tracebacks show. The marshalled list of the
+marshalled code objects goes to standard output.
 
-What nobody reads in a shim would stay in the memory of every one: docstrings, annotations, and the columns that an
-instruction belongs to, which the interpreter's option leaves out. Lines stay, for tracebacks. The import of
-`__future__`, a real module in a real file, is done here and now.
+No shim reads docstrings, annotations or the columns of instructions, but they would occupy memory in every one. The
+interpreter's option -X no_debug_ranges omits the columns. Line numbers stay, for tracebacks. Imports of `__future__`,
+which is a module in a file of its own, become compiler flags.
 
-A program of its own, without any import of ours: the option is the interpreter's, and the one that compiles for
-Windows runs there.
+It is a separate program without imports of our packages, because the option applies to the whole interpreter, and
+because the interpreter that compiles for Windows runs under Wine.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import marshal
 import sys
 from types import CodeType
 
-# Classes that are made from their annotations: by a decorator, or by one of these.
-MADE_FROM_ANNOTATIONS = ("NamedTuple", "TypedDict")
+# Base classes that read the annotations of a class. A decorator may read them, too.
+ANNOTATION_READERS = ("NamedTuple", "TypedDict")
 
 
-def compiled(text: bytes, name: str) -> CodeType:
+def compile_stripped(text: bytes, name: str) -> CodeType:
     tree = ast.parse(text, name)
     flags = 0
     for node in list(tree.body):
@@ -31,34 +31,34 @@ def compiled(text: bytes, name: str) -> CodeType:
             for alias in node.names:
                 flags |= getattr(__future__, alias.name).compiler_flag
             tree.body.remove(node)
-    for place in ast.walk(tree):
-        if isinstance(place, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            _strip(place)
+    for scope in ast.walk(tree):
+        if isinstance(scope, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            _strip(scope)
     ast.fix_missing_locations(tree)
     code: CodeType = compile(tree, name, "exec", flags=flags, dont_inherit=True)
     return code
 
 
-def _strip(place: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    if ast.get_docstring(place, clean=False) is not None:
-        place.body = place.body[1:]
-    if isinstance(place, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        place.returns = None
-        for argument in ast.walk(place.args):
+def _strip(scope: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    if ast.get_docstring(scope, clean=False) is not None:
+        scope.body = scope.body[1:]
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        scope.returns = None
+        for argument in ast.walk(scope.args):
             if isinstance(argument, ast.arg):
                 argument.annotation = None
-    elif not (isinstance(place, ast.ClassDef) and _is_made_from_annotations(place)):
-        place.body = [kept for kept in map(_bare, place.body) if kept is not None]
-    if not place.body and not isinstance(place, ast.Module):
-        place.body = [ast.Pass(lineno=1, col_offset=0)]
+    elif not (isinstance(scope, ast.ClassDef) and _needs_annotations(scope)):
+        scope.body = [kept for kept in map(_without_annotation, scope.body) if kept is not None]
+    if not scope.body and not isinstance(scope, ast.Module):
+        scope.body = [ast.Pass(lineno=1, col_offset=0)]
 
 
-def _is_made_from_annotations(place: ast.ClassDef) -> bool:
-    bases = (ast.unparse(base).rpartition(".")[2] for base in place.bases)
-    return bool(place.decorator_list) or any(base in MADE_FROM_ANNOTATIONS for base in bases)
+def _needs_annotations(scope: ast.ClassDef) -> bool:
+    bases = (ast.unparse(base).rpartition(".")[2] for base in scope.bases)
+    return bool(scope.decorator_list) or any(base in ANNOTATION_READERS for base in bases)
 
 
-def _bare(statement: ast.stmt) -> ast.stmt | None:
+def _without_annotation(statement: ast.stmt) -> ast.stmt | None:
     """`name: type = value` without the type; None for a type alone."""
     if not isinstance(statement, ast.AnnAssign):
         return statement
@@ -72,5 +72,5 @@ if __name__ == "__main__":
     for line in sys.stdin.read().splitlines():
         path, name = line.split("\t")
         with open(path, "rb") as file:
-            codes.append(marshal.dumps(compiled(file.read(), name)))
+            codes.append(marshal.dumps(compile_stripped(file.read(), name)))
     sys.stdout.buffer.write(marshal.dumps(codes))

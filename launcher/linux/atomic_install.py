@@ -1,4 +1,4 @@
-"""Files that containerd may run or read at any moment: written beside their place, and moved there whole."""
+"""Replace files atomically: containerd may execute or read them at any moment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 
-def write_whole(target: Path, data: bytes, mode: int) -> None:
+def write_atomically(target: Path, data: bytes, mode: int) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

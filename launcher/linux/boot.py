@@ -1,16 +1,16 @@
-"""The first Python that runs in a shim: imports without looking for files.
+"""The first Python code of a shim: it imports the shim's modules from one file instead of searching directories.
 
-An import by path lists directories, tries names, compares times: five to ten system calls and a hundred steps of
-importlib for each module. `runhcs install` compiles the shim's modules once, into one file. What the commands, and a
-daemon's first answer, need is at its beginning and read at once; memory for it is given back when anything else is
-imported. The others have an index of their own, behind the first.
+An import by path lists directories, tries names and compares times: five to ten system calls and a hundred steps of
+importlib for each module. `runhcs install` compiles the shim's modules once, into one file, the bundle. It begins with
+the modules that the commands and a daemon's first answer need. They are read at once; that memory is released when any
+other module is imported. The index and the code of the other modules follow.
 
-Each is used only if its source has the size and time it had then: one `stat`. A changed or vanished source is imported
-the ordinary way, so a checkout can be edited, and a package upgraded, under an installed launcher.
+A module is used only if the size and time of its source are those at installation, which takes one `stat`. A changed
+or removed source is imported by path, so a checkout can be edited, and a package upgraded, under an installed launcher.
 
-Of the standard library's extension modules it is known where they are; one that has moved is searched for.
+The paths of extension modules of the standard library are recorded, too; one that has moved is searched for.
 
-This file is compiled with a last line that calls `begin`.
+`bundle.py` compiles this file with a last line that calls `run`.
 """
 
 import sys
@@ -22,12 +22,12 @@ from posix import open as open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # A module: where its source is, the source's time and size, and where its code is in the file.
+    # Of a module: path, time and size of the source; offset and length of the code in the bundle.
     Entry = tuple[str, int, int, int, int]
 
 
 class Bundle:
-    """A finder and loader of the modules that were compiled at installation."""
+    """Finder and loader of the modules that were compiled at installation."""
 
     def __init__(
         self, root: str, modules: "dict[str, Entry]", extensions: "dict[str, str]", file: str, first: int, index: int
@@ -37,15 +37,15 @@ class Bundle:
         self._modules = modules
         self._file = file
         self._first: memoryview | None = memoryview(self._read(0, first))
-        self._place = first  # of the index of the others
-        self._index = index  # its length, until it has been read
+        self._index_offset = first
+        self._index_length = index  # 0 when it has been read
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
         entry = self._modules.get(name)
         if entry is None:
             if name in self._extensions:
                 return self._find_extension(name)
-            if not self._index or not name.startswith("shim."):
+            if not self._index_length or not name.startswith("shim."):
                 return None
             entry = self._read_index().get(name)
             if entry is None:
@@ -76,15 +76,15 @@ class Bundle:
         return spec
 
     def _read_index(self) -> "dict[str, Entry]":
-        """Several threads may import at the same moment, and read it twice: none may think that it has been read when
-        it has not."""
-        length = self._index
+        """The index of all modules. Threads that import at the same moment may read it twice; none may take it for read
+        before it is."""
+        length = self._index_length
         if length:
             try:
-                self._modules = loads(self._read(self._place, length)) | self._modules
+                self._modules = loads(self._read(self._index_offset, length)) | self._modules
             except OSError:
                 pass
-            self._index, self._first = 0, None
+            self._index_length, self._first = 0, None
         return self._modules
 
     def _read(self, offset: int, length: int) -> bytes:
@@ -94,7 +94,7 @@ class Bundle:
         finally:
             close(descriptor)
         if len(data) != length:
-            raise OSError("cut short")
+            raise OSError("the bundle is truncated")
         return data
 
     def create_module(self, spec: object) -> None:
@@ -107,15 +107,15 @@ class Bundle:
         exec(loads(code), module.__dict__)
 
 
-def begin(
+def run(
     root: str, packages: str, modules: "dict[str, Entry]", extensions: "dict[str, str]", file: str, *lengths: int
 ) -> None:
-    # What stands before the standard library in the path is searched for each of its modules: ours come last.
+    # A directory before the standard library would be searched for each of its modules: ours come last.
     sys.path += [root, packages]
     try:
         bundle = Bundle(root, modules, extensions, file, *lengths)
     except OSError:
-        pass  # a file that was replaced at this moment: everything is imported by path
+        pass  # an installation has just replaced the file: import everything by path
     else:
         sys.meta_path.insert(0, bundle)  # type: ignore[arg-type]
     from shim.__main__ import command

@@ -1,4 +1,6 @@
-"""Compile the shim into the two files that `boot.py` describes, without what no process needs (`bytecode.py`)."""
+"""Compile the shim into two files: the program that Python runs (`boot.py`), and the bundle of all modules.
+
+`bytecode.py` strips what no process needs."""
 
 from __future__ import annotations
 
@@ -12,12 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from launcher.common import bytecode
-from launcher.linux.atomic_install import write_whole
+from launcher.linux.atomic_install import write_atomically
 
 BOOT = Path(__file__).with_name("boot.py")
 NAME = "containerd-shim-runhcs-v1"
-# What `start` and `delete` load, and what a daemon loads before it can answer. The rest is loaded later.
-# tests/emulated/commands/test_import_budget.py holds the same lists.
+# What `start` and `delete` import, and what a daemon imports before its first answer; all others are imported later.
+# tests/emulated/commands/test_import_budget.py checks them.
 COMMANDS = frozenset(
     (
         "shim", "shim.__main__", "shim.commands", "shim.commands.start", "shim.commands.delete", "shim.lean_json",
@@ -39,31 +41,33 @@ DAEMON = frozenset(
         "shim.ttrpc.streams", "shim.ttrpc.transport", "shim.ttrpc.workers",
     )
 )  # fmt: skip
-# Of the standard library, where they are files of their own.
+# Extension modules of the standard library.
 EXTENSIONS = ("_socket", "_json", "_heapq", "_queue", "_sha256", "_sha2", "_struct", "fcntl", "math", "select")
 
 
 COMPILER = Path(bytecode.__file__)
-COMPILE_TIME = 120.0
-_kept: dict[tuple[Path, int, int], bytes] = {}  # tests install often
+COMPILE_TIMEOUT = 120.0
+_compiled: dict[tuple[Path, int, int], bytes] = {}  # for tests, which install often
 
 
-def compile_lean(modules: Sequence[tuple[Path, str]]) -> list[bytes]:
-    """The marshalled codes of files, each with the name that tracebacks show, by an interpreter like this one."""
+def compile_files(modules: Sequence[tuple[Path, str]]) -> list[bytes]:
+    """The marshalled code of files, each with the file name that tracebacks show, compiled by a child process."""
     command = [sys.executable, "-I", "-X", "no_debug_ranges", str(COMPILER)]
     listing = "".join(f"{path}\t{name}\n" for path, name in modules)
-    done = subprocess.run(command, input=os.fsencode(listing), stdout=subprocess.PIPE, timeout=COMPILE_TIME, check=True)
+    done = subprocess.run(
+        command, input=os.fsencode(listing), stdout=subprocess.PIPE, timeout=COMPILE_TIMEOUT, check=True
+    )
     codes: list[bytes] = marshal.loads(done.stdout)
     return codes
 
 
 def _compile_changed(files: Sequence[tuple[Path, int, int]]) -> None:
-    new = [key for key in files if key not in _kept]
+    new = [key for key in files if key not in _compiled]
     if new:
-        _kept.update(zip(new, compile_lean([(path, str(path)) for path, *_ in new]), strict=True))
+        _compiled.update(zip(new, compile_files([(path, str(path)) for path, *_ in new]), strict=True))
 
 
-# The source's path in the package's root, its time and size, and offset and length of its code in the file.
+# Path below the root, time and size of the source; offset and length of the code in the bundle.
 Entry = tuple[str, int, int, int, int]
 
 
@@ -72,18 +76,18 @@ def _name(path: Path, root: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _place(modules: dict[str, tuple[str, int, int, bytes]], offset: int) -> dict[str, Entry]:
-    """The modules, their codes one after the other from the offset on."""
-    placed: dict[str, Entry] = {}
+def _index(modules: dict[str, tuple[str, int, int, bytes]], offset: int) -> dict[str, Entry]:
+    """The index of modules whose code is written one after the other from the offset on."""
+    entries: dict[str, Entry] = {}
     for name, (source, time, size, code) in modules.items():
-        placed[name] = (source, time, size, offset, len(code))
+        entries[name] = (source, time, size, offset, len(code))
         offset += len(code)
-    return placed
+    return entries
 
 
 def write_bundle(directory: Path, root: Path, packages: str) -> Path:
-    """Write both files into the directory; the one to run. One that a running launcher may be reading is replaced,
-    never changed; a daemon that still looks for modules in the previous file imports them by path."""
+    """Write both files into the directory; returns the program. Files are replaced, never changed, since a launcher may
+    be reading them. A daemon whose bundle has been removed imports by path."""
     first: dict[str, tuple[str, int, int, bytes]] = {}
     others: dict[str, tuple[str, int, int, bytes]] = {}
     paths = sorted((root / "shim").rglob("*.py"))
@@ -93,23 +97,23 @@ def write_bundle(directory: Path, root: Path, packages: str) -> Path:
         path, time, size = key
         name = _name(path, root)
         group = first if name in COMMANDS or name in DAEMON else others
-        group[name] = (str(path.relative_to(root)), time, size, _kept[key])
+        group[name] = (str(path.relative_to(root)), time, size, _compiled[key])
     before = sum(len(code) for *_, code in first.values())
-    length = len(marshal.dumps(_place(others, 1 << 30)))  # whatever the offsets: a number has four bytes
-    index = marshal.dumps(_place(others, before + length)).ljust(length, b"\0")
+    length = len(marshal.dumps(_index(others, 1 << 30)))  # the same for all offsets: marshal writes four bytes
+    index = marshal.dumps(_index(others, before + length)).ljust(length, b"\0")
     codes = [[code for *_, code in group.values()] for group in (first, others)]
     data = b"".join([*codes[0], index, *codes[1]])
     directory.mkdir(parents=True, exist_ok=True)
-    # By content: whoever has the name of the one file has the length of its index, too.
+    # Named by content, so that the offsets in the program always fit the bundle.
     file = directory / f"modules-{hashlib.sha256(data).hexdigest()[:16]}"
-    write_whole(file, data, 0o644)
-    modules = _place(first, 0)
-    call = f"begin({str(root)!r}, {packages!r}, {modules!r}, {_extensions()!r}, {str(file)!r}, {before}, {length})\n"
-    boot = compile(BOOT.read_text() + call, NAME, "exec", dont_inherit=True, optimize=2)
+    write_atomically(file, data, 0o644)
+    modules = _index(first, 0)
+    call = f"run({str(root)!r}, {packages!r}, {modules!r}, {_extensions()!r}, {str(file)!r}, {before}, {length})\n"
+    code = compile(BOOT.read_text() + call, NAME, "exec", dont_inherit=True, optimize=2)
     # The header of a .pyc that is never compared with a source: flags 1 (by hash), unchecked.
     header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
     program = directory / f"{NAME}.pyc"
-    write_whole(program, header + marshal.dumps(boot), 0o644)
+    write_atomically(program, header + marshal.dumps(code), 0o644)
     for old in directory.glob("modules-*"):
         if old != file:
             old.unlink(missing_ok=True)

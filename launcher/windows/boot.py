@@ -1,11 +1,10 @@
-"""The first Python that runs in our programs on Windows: imports without looking for files.
+"""The first Python code of our Windows programs: it imports modules from one file instead of searching directories.
 
-An import by path asks the system for a directory, for several names in it and for their dates, dozens of calls for each
-of a hundred modules. Here all modules are in one file, lib/modules.bin, behind an index: u32 length and the marshalled
-index, {name: (offset, length, whether it is a package)}, then the marshalled code of each. The file stays open: reading
-a module is one call.
+An import by path makes dozens of system calls per module (directory listings, several names, their times), for a
+hundred modules. Here all modules are in lib/modules.bin: a u32 length, the marshalled index {name: (offset, length,
+is_package)}, then the marshalled code of each module. The file stays open, so reading a module is one call.
 
-The launcher has this text in it and runs it.
+The launcher contains this text and runs it.
 """
 
 import sys
@@ -30,7 +29,7 @@ class Bundle:
         entry = self._index.get(name)
         if entry is None:
             return None
-        if isinstance(entry, str):  # a library
+        if isinstance(entry, str):  # an extension module
             origin = f"{self._folder}\\{entry}"
             return ModuleSpec(name, ExtensionFileLoader(name, origin), origin=origin)
         return ModuleSpec(name, self, origin=name, is_package=entry[2])
@@ -41,7 +40,7 @@ class Bundle:
     def exec_module(self, module: object) -> None:
         name = module.__spec__.name
         offset, length, is_package = self._index[name]
-        # Where it would be: some look for what lies beside the package.
+        # Some modules look for files beside their own.
         module.__file__ = "\\".join([self._folder, *name.split("."), *["__init__"] * is_package]) + ".pyc"
         with self._lock:
             lseek(self._file, self._begin + offset, 0)
@@ -52,5 +51,5 @@ class Bundle:
         return list(self._index)
 
 
-# After what is part of Python itself.
+# After the importers of built-in and frozen modules.
 sys.meta_path.insert(2, Bundle(sys.path[0]))

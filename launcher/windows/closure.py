@@ -1,8 +1,8 @@
-"""Which modules our programs can ever load: `python.exe closure.py LIBRARY ROOT NEVER MODULE …` prints their names.
+"""Print the names of all modules that our programs can import: `python.exe closure.py LIBRARY ROOT EXCLUDED MODULE …`.
 
-LIBRARY is the standard library, unpacked, ROOT where our packages are. Every import is followed from the MODULEs on
-(`package.*` is all of a package), also those in functions and behind conditions; NEVER is a list of modules, divided
-by commas, that are not looked at. What is loaded by name alone, as codecs are, is for the caller to add.
+LIBRARY is the unpacked standard library, ROOT the directory of our packages, EXCLUDED a list of modules, separated by
+commas, that are not followed. Every import is followed from the MODULEs on (`package.*` is all of a package), also
+those in functions and behind conditions. Modules that are imported by name, as codecs are, are added by the caller.
 """
 
 import modulefinder
@@ -22,13 +22,13 @@ def modules_of(root: str, package: str) -> list[str]:
 
 
 def main() -> None:
-    library, root, excluded, *wanted = sys.argv[1:]
-    never = excluded.split(",")
-    finder = modulefinder.ModuleFinder([root, library], excludes=never)
-    for name in wanted:
-        for one in modules_of(root, name[:-2]) if name.endswith(".*") else [name]:
-            if not any(f"{one}.".startswith(f"{other}.") for other in never):
-                finder.import_hook(one)
+    library, root, excluded, *roots = sys.argv[1:]
+    excludes = excluded.split(",")
+    finder = modulefinder.ModuleFinder([root, library], excludes=excludes)
+    for name in roots:
+        for module in modules_of(root, name[:-2]) if name.endswith(".*") else [name]:
+            if not any(f"{module}.".startswith(f"{other}.") for other in excludes):
+                finder.import_hook(module)
     for name, module in sorted(finder.modules.items()):
         if module.__file__:
             print(name)

@@ -1,11 +1,11 @@
-"""Compile Python sources to bytecode by the interpreter that will run it:
+"""Compile Python sources with the interpreter that will run the bytecode:
 `python.exe -X no_debug_ranges compile.py ROOT TARGET LIST`.
 
-LIST is a file with a line for each module: `KIND path/of/module.py`. KIND is `lean`, without what programs do not need
-(launcher/common/bytecode.py), or `whole`.
+LIST is a file with a line for each module: `KIND path/of/module.py`. KIND is `stripped` (launcher/common/bytecode.py)
+or `whole`.
 
-Module files without sources, `name.pyc` in place of `name.py`: they are found without looking at a source's date.
-Names in tracebacks are relative, so that the bytes do not depend on where the build ran.
+The output is `name.pyc` in place of `name.py`, so an import does not check the time of a source. File names in
+tracebacks are relative, so that the bytes do not depend on where the build ran.
 """
 
 import importlib
@@ -20,7 +20,10 @@ HASH_BASED_UNCHECKED = (1).to_bytes(4, "little")
 def compile_file(root: str, target: str, name: str, kind: str) -> None:
     with open(os.path.join(root, name), "rb") as file:
         text = file.read()
-    code = bytecode.compiled(text, name) if kind == "lean" else compile(text, name, "exec", dont_inherit=True)
+    if kind == "stripped":
+        code = bytecode.compile_stripped(text, name)
+    else:
+        code = compile(text, name, "exec", dont_inherit=True)
     output = os.path.join(target, name + "c")
     os.makedirs(os.path.dirname(output), exist_ok=True)
     with open(output, "wb") as file:

@@ -5,14 +5,14 @@
    PROGRAM is the text it runs: boot.py, and what calls our command. What Python loads before that text is in this program, too
    (EARLY_MODULES and its parts, as scripts/dist_windows.py writes them): every file that is not looked for is time.
 
-   With NATIVE, which the shim's has, the usual commands are done without Python: commands.c. */
+   With WITH_COMMANDS, which the shim's has, the usual commands are done without Python: commands.c. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
 #include <stdio.h>
 #include <wchar.h>
 
-#ifdef NATIVE
+#ifdef WITH_COMMANDS
 #include "commands.h"
 #endif
 
@@ -46,7 +46,7 @@ int wmain(int count, wchar_t **given) {
     static wchar_t *fixed[] = {
         L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
-#ifdef NATIVE
+#ifdef WITH_COMMANDS
     if (run_natively(count, given, &fixed[STANDBY]))
         ExitProcess(0);
 #endif

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.wine.node import Node
 
 import dist_windows  # noqa: E402
+import windows_packages  # noqa: E402
 from wine_prefix import Prefix, tied_to_us  # noqa: E402
 
 PATIENCE = 110
@@ -60,9 +61,9 @@ class Machine:
         self.unpack(self.drive / "node")
         python = self.drive / "python"
         python.mkdir()
-        for name, data in dist_windows.python_files().items():
+        for name, data in windows_packages.python_files().items():
             (python / name).write_bytes(data)
-        wheel = dist_windows.cffi_backend()
+        wheel = windows_packages.cffi_backend()
         (python / wheel[0]).write_bytes(wheel[1])
         for built in build_windows(self.directory / "native"):
             shutil.copy(built, self.drive / "windows" / "system32")

@@ -8,8 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-import dist_windows
 import pytest
+import windows_packages
 
 from tests.wine.conftest import ROOT, Machine
 
@@ -38,7 +38,7 @@ def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Mac
     """A machine with our wheel, as pip has installed it."""
     python = machine.drive / "installed"
     python.mkdir()
-    for name, data in dist_windows.python_files().items():
+    for name, data in windows_packages.python_files().items():
         if name != "_wmi.pyd":  # Wine 8 lacks a function of WMI's; Python does without it
             (python / name).write_bytes(data)
     # The embeddable Python looks for packages only when told; an installed one does by itself.
@@ -47,8 +47,8 @@ def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Mac
     wheels.mkdir()
     shutil.copy(build_wheel(tmp_path_factory.mktemp("wheel")), wheels)
     for requirement in (PIP, PYCPARSER):
-        shutil.copy(dist_windows.download(*requirement), wheels)
-    shutil.copy(dist_windows.cffi_wheel(), wheels)
+        shutil.copy(windows_packages.download(*requirement), wheels)
+    shutil.copy(windows_packages.cffi_wheel(), wheels)
     with zipfile.ZipFile(next(wheels.glob("pip-*.whl"))) as archive:
         archive.extractall(python / "Lib" / "site-packages")
     options = ("--no-index", "--find-links", r"C:\wheels", "--no-warn-script-location", "--no-cache-dir")

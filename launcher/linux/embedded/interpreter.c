@@ -1,14 +1,13 @@
-/* An interpreter that starts in half the time: the same Python, linked into a program that knows everything that python3
-   would first find out.
+/* The linked interpreter: the same Python, linked statically with a fixed configuration. It is experimental: it depends on
+   internals of CPython and has to be adapted to new versions.
 
-   It takes the form of command line that the launcher and the standby use, and no other:
+   It accepts only the form of command line that the launcher and the standby use:
 
        interpreter -IS [-X OPTION] FILE.pyc ARGUMENTS...
 
-   and does what python3 would: no environment variables, no site, the same path. What it saves: relocations (it is
-   linked to a fixed address), the search for the standard library, reading `encodings`, which every Python needs first,
-   from files, and the page faults of memory that is certain to be used. `facts.h` is written by build_interpreter.py from
-   what the real interpreter says about itself. */
+   and behaves as python3 does: no environment variables, no site, the same path. It saves relocations (it is linked to a
+   fixed address), the search for the standard library, reading `encodings` from files, and page faults of memory that is
+   certain to be used. build_interpreter.py writes `configuration.h` from what the real interpreter reports. */
 #define _GNU_SOURCE
 #include <Python.h>
 #include <fcntl.h>
@@ -18,21 +17,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "facts.h"
+#include "configuration.h"
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14; earlier ones refuse it, and fault pages in one by one */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; earlier kernels refuse it, and fault the pages in one by one */
 #endif
 #define PYC_HEADER 16
-/* A daemon fills this many of pymalloc's arenas before it answers anybody. */
+/* A daemon fills this many of pymalloc's arenas before its first answer. */
 #define FILLED_ARENAS 2
 
 #if PY_VERSION_HEX >> 16 == 0x030b
-/* Python 3.11 has its frozen modules as code objects among its data: 880 kB, all of which it writes to when it starts,
-   for two dozen modules of which a shim loads ten. In place of that part of the library, which is then not linked: these
-   ten as constants, shared by all shims, to be loaded as from files. Objects like these of later versions are immortal.
+/* Python 3.11 has its frozen modules as code objects in its data section: 880 kB, all written to at the start, for two
+   dozen modules of which a shim imports ten. This replaces that part of the library, which is then not linked: the ten
+   modules are marshalled constants, which all shims share. Code objects of later versions are immortal.
 
-   The first of the bootstrap's modules is `zipimport`, which nothing here is for: Python starts with an empty one. */
+   The first bootstrap module is `zipimport`, which a shim does not need: Python starts with an empty one. */
 struct _module_alias {
     const char *name, *original;
 };
@@ -44,21 +43,21 @@ const struct _module_alias *_PyImport_FrozenAliases = aliases;
 int _Py_Deepfreeze_Init(void) { return 0; }
 void _Py_Deepfreeze_Fini(void) {}
 
-/* Whoever should want zipimport gets it from its file. */
-static void forget_first(void) {
+/* A later import of zipimport loads the real module from its file. */
+static void remove_empty_zipimport(void) {
     PyObject *modules = PyImport_GetModuleDict();
     _PyImport_FrozenBootstrap++;
     if (PyDict_GetItemString(modules, "zipimport") != NULL)
         PyDict_DelItemString(modules, "zipimport");
 }
 #else
-#define forget_first()
+#define remove_empty_zipimport()
 #endif
 
 extern char __data_start[], _edata[];
 
-/* Nearly all of a Python's data are written to when it starts. */
-static void touch_data(void) {
+/* Python writes to nearly all of its data when it starts: fault them in at once. */
+static void populate_data(void) {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)__data_start & ~(page - 1);
     madvise((void *)begin, (((uintptr_t)_edata + page - 1) & ~(page - 1)) - begin, MADV_POPULATE_WRITE);
 }
@@ -76,56 +75,56 @@ static void unmap_arena(void *context, void *arena, size_t size) {
     munmap(arena, size);
 }
 
-static void fail(PyStatus status) {
+static void exit_on_error(PyStatus status) {
     if (PyStatus_Exception(status))
         Py_ExitStatusException(status);
 }
 
-static void set(PyConfig *config, wchar_t **place, const wchar_t *text) { fail(PyConfig_SetString(config, place, text)); }
+static void set_text(PyConfig *config, wchar_t **place, const wchar_t *text) { exit_on_error(PyConfig_SetString(config, place, text)); }
 
-static wchar_t *decoded(const char *text) {
+static wchar_t *decode(const char *text) {
     wchar_t *wide = Py_DecodeLocale(text, NULL);
     if (wide == NULL)
-        fail(PyStatus_NoMemory());
+        exit_on_error(PyStatus_NoMemory());
     return wide;
 }
 
-static void start(int argc, char **argv, int file, const char *option) {
+static void initialize(int argc, char **argv, int file, const char *option) {
     PyPreConfig before;
     PyPreConfig_InitIsolatedConfig(&before);
     before.utf8_mode = 1;
-    fail(Py_PreInitialize(&before));
+    exit_on_error(Py_PreInitialize(&before));
     PyConfig config;
     PyConfig_InitIsolatedConfig(&config);
     config.site_import = 0;
     config.install_signal_handlers = 1;
     config.parse_argv = 0;
-    wchar_t *program = decoded(argv[0]);
-    set(&config, &config.program_name, program);
-    set(&config, &config.executable, program);
-    set(&config, &config.base_executable, program);
-    set(&config, &config.home, PREFIX);
-    set(&config, &config.prefix, PREFIX);
-    set(&config, &config.base_prefix, PREFIX);
-    set(&config, &config.exec_prefix, EXEC_PREFIX);
-    set(&config, &config.base_exec_prefix, EXEC_PREFIX);
-    set(&config, &config.stdlib_dir, STDLIB);
-    set(&config, &config.platlibdir, PLATLIBDIR);
+    wchar_t *program = decode(argv[0]);
+    set_text(&config, &config.program_name, program);
+    set_text(&config, &config.executable, program);
+    set_text(&config, &config.base_executable, program);
+    set_text(&config, &config.home, PREFIX);
+    set_text(&config, &config.prefix, PREFIX);
+    set_text(&config, &config.base_prefix, PREFIX);
+    set_text(&config, &config.exec_prefix, EXEC_PREFIX);
+    set_text(&config, &config.base_exec_prefix, EXEC_PREFIX);
+    set_text(&config, &config.stdlib_dir, STDLIB);
+    set_text(&config, &config.platlibdir, PLATLIBDIR);
     static const wchar_t *const path[] = {SEARCH_PATH};
     config.module_search_paths_set = 1;
     for (size_t at = 0; at < sizeof path / sizeof *path; at++)
-        fail(PyWideStringList_Append(&config.module_search_paths, path[at]));
+        exit_on_error(PyWideStringList_Append(&config.module_search_paths, path[at]));
     for (int at = 0; at < argc; at++)
-        fail(PyWideStringList_Append(&config.orig_argv, decoded(argv[at])));
+        exit_on_error(PyWideStringList_Append(&config.orig_argv, decode(argv[at])));
     for (int at = file; at < argc; at++)
-        fail(PyWideStringList_Append(&config.argv, decoded(argv[at])));
+        exit_on_error(PyWideStringList_Append(&config.argv, decode(argv[at])));
     if (option != NULL)
-        fail(PyWideStringList_Append(&config.xoptions, decoded(option)));
-    fail(Py_InitializeFromConfig(&config));
+        exit_on_error(PyWideStringList_Append(&config.xoptions, decode(option)));
+    exit_on_error(Py_InitializeFromConfig(&config));
     PyConfig_Clear(&config);
 }
 
-/* The code in a .pyc file; NULL with an exception. */
+/* The code object of a .pyc file; NULL with an exception set. */
 static PyObject *read_code(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
@@ -154,13 +153,13 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s: this is for containerd-shim-runhcs-v1 only: -IS [-X OPTION] FILE.pyc ...\n", argv[0]);
         return 2;
     }
-    mallopt(M_ARENA_MAX, 1); /* threads allocate Python objects, under one lock: further arenas are only memory */
-    touch_data();
+    mallopt(M_ARENA_MAX, 1); /* threads allocate under the GIL: more arenas would only use memory */
+    populate_data();
     PyObjectArenaAllocator arenas = {.alloc = map_arena, .free = unmap_arena};
     PyObject_SetArenaAllocator(&arenas);
     PyImport_FrozenModules = frozen_modules;
-    start(argc, argv, file, option);
-    forget_first();
+    initialize(argc, argv, file, option);
+    remove_empty_zipimport();
     PyObject *main_module = PyImport_AddModule("__main__"), *code = read_code(argv[file]), *result = NULL;
     if (code != NULL && main_module != NULL) {
         PyObject *names = PyModule_GetDict(main_module);

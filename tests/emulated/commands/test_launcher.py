@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from launcher.linux.build import FLAGS, SOURCES, compiled, with_settings
-from launcher.linux.build_interpreter import NoInterpreterError, linked
+from launcher.linux.build import COMMON, FLAGS, SOURCES, compile_launcher, with_settings
+from launcher.linux.build_interpreter import NoInterpreterError, link_interpreter
 from runhcs.install import python
 from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
@@ -53,7 +53,7 @@ def daemon_of(bundle: Path) -> int:
 
 @pytest.fixture
 def no_python(binary: Binary) -> Binary:
-    install(binary, compiled(), "/bin/false")
+    install(binary, compile_launcher(), "/bin/false")
     return binary
 
 
@@ -102,7 +102,7 @@ def test_delete_with_anything_left_is_left_to_python(no_python: Binary, name: st
 def test_delete_with_a_socket_left_is_left_to_python(binary: Binary) -> None:
     bundle = binary.bundle()
     binary.start(bundle)
-    install(binary, compiled(), "/bin/false")
+    install(binary, compile_launcher(), "/bin/false")
     result = binary.run(*binary.flags(), "-bundle", str(bundle), "delete", cwd=binary.directory)
     assert (result.returncode, result.stdout) == (1, b"")
 
@@ -110,7 +110,7 @@ def test_delete_with_a_socket_left_is_left_to_python(binary: Binary) -> None:
 def test_joining_a_pod_needs_no_python(binary: Binary) -> None:
     sandbox, member = binary.pod_bundle("pod", SANDBOX), binary.pod_bundle("c1", MEMBER)
     address = binary.start(sandbox, "pod")
-    install(binary, compiled(), "/bin/false")
+    install(binary, compile_launcher(), "/bin/false")
     assert binary.start(member, "c1") == address
     assert daemon_of(member) == daemon_of(sandbox)
     assert sorted(path.name for path in member.iterdir()) == ["address", "config.json", "shim.pid"]
@@ -178,7 +178,7 @@ def test_an_interpreter_that_cannot_be_run(binary: Binary) -> None:
     broken = binary.directory / "broken"
     broken.write_bytes(b"\x7fELF is not enough")
     broken.chmod(0o755)
-    install(binary, compiled(), str(broken))
+    install(binary, compile_launcher(), str(broken))
     bundle = binary.bundle()
     result = binary.run(*binary.flags(), "start", cwd=bundle)
     assert result.returncode == 1 and b"cannot run" in result.stderr
@@ -207,7 +207,7 @@ def test_a_daemon_that_hangs_up_and_stays_does_not_hold_up_a_start_that_has_fail
     hang = 'case "$*" in *runhcs_daemon*) exec 4>&-; echo $$ >&2; exec sleep 1000;; esac'
     python.write_text(f"#!/bin/sh\n{hang}\nexit 7\n")
     python.chmod(0o755)
-    install(binary, compiled(), str(python))
+    install(binary, compile_launcher(), str(python))
     bundle = binary.bundle()
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -242,20 +242,20 @@ def test_closed_standard_streams(binary: Binary) -> None:
 
 def test_the_linked_interpreter_is_used_while_python_is_the_same(binary: Binary) -> None:
     try:
-        linked(python())
+        link_interpreter(python())
     except NoInterpreterError as error:
         pytest.skip(f"this Python cannot be linked: {error}")
     one = next(binary.program.parent.glob("python-*"))
     real = binary.directory / "python3"
     real.write_text(f'#!/bin/sh\nexec {python()} "$@"\n')
     real.chmod(0o755)
-    install(binary, compiled(), str(real), str(one))
+    install(binary, compile_launcher(), str(real), str(one))
     exe = {}
     for name in ("same", "upgraded", "gone"):
         if name == "upgraded":
             real.write_text(real.read_text() + "# upgraded\n")
         if name == "gone":
-            install(binary, compiled(), str(real), str(one))
+            install(binary, compile_launcher(), str(real), str(one))
             one.unlink()
         bundle = binary.bundle(name)
         address = binary.start(bundle, name)
@@ -304,7 +304,7 @@ def test_no_reports_of_sanitizers(binary: Binary, tmp_path: Path) -> None:
     program = tmp_path / "launcher"
     sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags = [flag for flag in FLAGS if flag != "-s"]
-    subprocess.run(["cc", *flags, *sanitize, *map(str, SOURCES), "-o", program], check=True, timeout=120)
+    subprocess.run(["cc", *flags, *sanitize, f"-I{COMMON}", *map(str, SOURCES), "-o", program], check=True, timeout=120)
     install(binary, program.read_bytes(), python())
     sandbox, member = binary.pod_bundle("pod", SANDBOX), binary.pod_bundle("c1", MEMBER)
     packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(debug=True).encode()).encode()

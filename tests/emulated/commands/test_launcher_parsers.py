@@ -60,7 +60,8 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     sources = [Path(__file__).with_name("launcher_probe.c"), *READERS]
     sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags = [flag for flag in FLAGS if flag != "-s"]
-    subprocess.run(["cc", *flags, *sanitize, f"-I{HERE}", *map(str, sources), "-o", program], check=True, timeout=120)
+    command = ["cc", *flags, *sanitize, f"-I{HERE}", f"-I{COMMON}", *map(str, sources), "-o", program]
+    subprocess.run(command, check=True, timeout=120)
     probe = Probe(program, "/run/containerd/s")
     yield probe
     probe.close()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from launcher.common import bytecode
-from launcher.linux.bundle import compile_lean
+from launcher.linux.bundle import compile_files
 
 SOURCE = '''"""A module."""
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Point:
 def names() -> dict[str, Any]:
     namespace: dict[str, Any] = {"__name__": "lean_example"}
     sys.modules["lean_example"] = type(sys)("lean_example")  # where dataclasses look
-    exec(bytecode.compiled(SOURCE.encode(), "/a/lean_example.py"), namespace)
+    exec(bytecode.compile_stripped(SOURCE.encode(), "/a/lean_example.py"), namespace)
     del sys.modules["lean_example"]
     return namespace
 
@@ -90,7 +90,7 @@ def test_tracebacks_have_lines(names: dict[str, Any]) -> None:
 def test_no_columns(tmp_path: Path) -> None:
     path = tmp_path / "example.py"
     path.write_text(SOURCE)
-    (data,) = compile_lean([(path, "shown")])
+    (data,) = compile_files([(path, "shown")])
     code = marshal.loads(data)
     assert code.co_filename == "shown"
     functions = [code, *(constant for constant in code.co_consts if isinstance(constant, CodeType))]
@@ -105,4 +105,4 @@ def test_what_cannot_be_compiled_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_text("def\n")
     with pytest.raises(subprocess.CalledProcessError):
-        compile_lean([(path, str(path))])
+        compile_files([(path, str(path))])

@@ -1,0 +1,106 @@
+"""The Python modules of the Windows distribution: which are needed, their bytecode, and the file that holds them.
+
+The Python that runs on the node resolves the imports and compiles, under Wine.
+"""
+
+from __future__ import annotations
+
+import io
+import marshal
+import sys
+import zipfile
+from pathlib import Path
+
+from wine_prefix import Prefix
+
+from launcher.windows.build import PYC_HEADER, module_name
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = ROOT / "launcher" / "windows"
+STANDARD_LIBRARY = "python313.zip"
+# What the interpreter itself needs to compile.
+INTERPRETER = (
+    "python.exe", "python313.dll", "vcruntime140.dll", "vcruntime140_1.dll", "python313._pth", STANDARD_LIBRARY
+)  # fmt: skip
+# The roots: all of the shim, since the ledger imports modules by name, and the commands of runhcs that Windows has.
+ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.explain", "runhcs.gc",
+         "runhcs.inspect", "runhcs.ps", "runhcs.stacks", "traceback")  # fmt: skip
+# Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
+EXCLUDED = (
+    "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.doctor.linux",
+    "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl", "_strptime", "_aix_support", "_ios_support",
+    "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv", "ctypes", "doctest", "email", "fractions",
+    "gzip", "http", "importlib.metadata", "importlib.readers", "importlib.resources", "lzma", "multiprocessing",
+    "pdb", "pickle", "pkgutil", "plistlib", "pydoc", "pydoc_data", "rlcompleter", "runpy", "site", "ssl",
+    "statistics", "tarfile", "test", "unittest", "xml", "xmlrpc", "zipfile",
+)  # fmt: skip
+# Python imports codecs by name.
+CODECS = ("aliases", "ascii", "cp1252", "cp437", "idna", "latin_1", "mbcs", "oem", "utf_16", "utf_16_le", "utf_8",
+          "utf_8_sig")  # fmt: skip
+# How compile.py compiles a package: the commands of runhcs show their docstrings as help.
+KINDS = {"shim": "stripped", "runhcs": "whole"}
+RUN_TIMEOUT = 300.0
+
+
+class WindowsPython:
+    """The embeddable Python under Wine."""
+
+    def __init__(self, files: dict[str, bytes], work: Path) -> None:
+        self._work = work
+        self._library = work / "library"
+        directory = work / "python"
+        directory.mkdir()
+        for name in INTERPRETER:
+            (directory / name).write_bytes(files[name])
+        with zipfile.ZipFile(io.BytesIO(files[STANDARD_LIBRARY])) as archive:
+            archive.extractall(self._library)
+        self._program = str(directory / "python.exe")
+        self._wine = Prefix(work / "prefix")
+        self._wine.make()
+
+    def __enter__(self) -> WindowsPython:
+        self._wine.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._wine.end()
+
+    def modules(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """The .pyc files of our modules and of the standard library's, by path without the suffix."""
+        found = self._run("closure.py", str(self._library), str(ROOT), ",".join(EXCLUDED), *ROOTS).split()
+        names = sorted({*found, *(f"encodings.{name}" for name in CODECS)})
+        ours = [path for name in names if (path := _path(name, ROOT, ".py")) and path.startswith(tuple(KINDS))]
+        library = [path for name in names if (path := _path(name, self._library, ".pyc"))]
+        return self._compile(ours), {path: (self._library / f"{path}.pyc").read_bytes() for path in library}
+
+    def _compile(self, sources: list[str]) -> dict[str, bytes]:
+        listing, target = self._work / "sources", self._work / "lib"
+        listing.write_text("".join(f"{KINDS[path.partition('/')[0]]} {path}.py\n" for path in sources))
+        self._run("compile.py", str(ROOT), str(target), str(listing))
+        return {path: (target / f"{path}.pyc").read_bytes() for path in sources}
+
+    def _run(self, script: str, *arguments: str) -> str:
+        command = [self._program, "-IX", "no_debug_ranges", str(SCRIPTS / script), *arguments]
+        done = self._wine.run(*command, timeout=RUN_TIMEOUT)
+        text = done.stdout.decode("utf-8", "replace")
+        if done.returncode:
+            sys.exit(f"{script} failed under Wine ({done.returncode}):\n{text}")
+        return text
+
+
+def _path(name: str, directory: Path, suffix: str) -> str:
+    """The path of a module in the directory, without the suffix; "" if it is not there."""
+    path = name.replace(".", "/")
+    return next((one for one in (path, f"{path}/__init__") if (directory / f"{one}{suffix}").exists()), "")
+
+
+def pack_modules(modules: dict[str, bytes], extensions: list[str]) -> bytes:
+    """modules.bin as boot.py reads it, from .pyc files by path and the file names of extension modules."""
+    index: dict[str, str | tuple[int, int, bool]] = {name.partition(".")[0]: name for name in sorted(extensions)}
+    codes = bytearray()
+    for path in sorted(modules):
+        code = modules[path][PYC_HEADER:]
+        index[module_name(path)] = (len(codes), len(code), path.endswith("/__init__"))
+        codes += code
+    head = marshal.dumps(index, 2)  # in this version the bytes depend on the values only
+    return len(head).to_bytes(4, "little") + head + bytes(codes)
