@@ -29,10 +29,8 @@ from launcher.linux.atomic_install import write_atomically
 from launcher.linux.build import NoCompilerError, compile_launcher, with_settings
 from launcher.linux.build_interpreter import NoInterpreterError, link_interpreter
 from launcher.linux.bundle import write_bundle
+from runhcs.installation import NAME, ROOT, library
 
-ROOT = Path(__file__).resolve().parent.parent
-NAME = "containerd-shim-runhcs-v1"
-LIBRARY = "containerd-shim-runhcs"
 # The kernel reads this much of a script's first line.
 MAX_SHEBANG = 255
 
@@ -94,11 +92,6 @@ def write_interpreter(directory: Path) -> str:
             if old != target:
                 old.unlink(missing_ok=True)
     return str(target)
-
-
-def library(bindir: Path) -> Path:
-    """Where the compiled modules of a launcher in this directory are."""
-    return bindir.absolute().parent / "lib" / LIBRARY
 
 
 def run(args: argparse.Namespace) -> int:

@@ -33,7 +33,8 @@ from pathlib import Path
 from launcher.linux import bundle as bundle_module
 from launcher.linux.build import compiled, with_settings
 from launcher.linux.bundle import write_bundle
-from runhcs.install import NAME, ROOT, library, python, write_interpreter
+from runhcs.install import python, write_interpreter
+from runhcs.installation import NAME, ROOT, library
 from shim.api import task as api
 from shim.ttrpc.client import Client
 

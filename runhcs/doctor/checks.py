@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from runhcs.install import NAME, ROOT, library
+from runhcs.installation import NAME, ROOT, library
 from shim.platform import host
 from shim.version import VERSION
 

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from runhcs.install import NAME, library, write_launcher
+from runhcs.install import write_launcher
+from runhcs.installation import NAME, library
 from shim.api import task as api
 from shim.ttrpc.client import Client
 from tests.support.eventually import eventually

@@ -55,7 +55,7 @@ def test_bundle_excludes_unused_modules() -> None:
     with zipfile.ZipFile(distribution()) as archive:
         data = archive.read(f"{FOLDER}/lib/modules.bin")
     names = set(marshal.loads(data[4 : 4 + int.from_bytes(data[:4], "little")]))
-    for word in (".linux", "_linux", "hcs_emulator", "runhcs.containerd", "runhcs.demo", ".test"):
+    for word in (".linux", "_linux", "hcs_emulator", "launcher", "runhcs.containerd", "runhcs.demo", ".test"):
         assert not [name for name in names if word in name]
     for word in ("unittest", "asyncio", "email", "multiprocessing", "pydoc", "tkinter", "xml"):
         assert not [name for name in names if name.startswith(word)]

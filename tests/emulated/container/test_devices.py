@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runhcs.install import library
+from runhcs.installation import library
 from shim.ttrpc import status
 from tests.support.eventually import eventually
 from tests.support.shims import Shims, refused

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from runhcs.doctor import checks, windows
-from runhcs.install import NAME, ROOT, library, write_launcher
+from runhcs.install import write_launcher
+from runhcs.installation import NAME, ROOT, library
 from tests.support.emulator import Emulator
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runhcs.__main__ import main
-from runhcs.install import NAME
+from runhcs.installation import NAME
 
 
 def test_a_directory_that_is_not_there_yet_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

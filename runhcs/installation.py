@@ -1,0 +1,14 @@
+"""The names and paths of what `runhcs install` writes. Unlike `runhcs.install` it imports no build code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME = "containerd-shim-runhcs-v1"
+LIBRARY = "containerd-shim-runhcs"
+
+
+def library(bindir: Path) -> Path:
+    """The directory of the compiled modules of a launcher in this directory."""
+    return bindir.absolute().parent / "lib" / LIBRARY
