@@ -60,6 +60,7 @@ async def run(arguments: argparse.Namespace) -> int:
     directory = os.path.realpath(arguments.directory)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     os.chmod(directory, 0o700)
+    options = Options(directory, arguments.build, set(arguments.quirk))
     profile = Profile.load(arguments.profile) if arguments.profile else Profile()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -73,7 +74,7 @@ async def run(arguments: argparse.Namespace) -> int:
         return ALREADY_RUNNING
     # Only now, with the lock held, is it safe to clear what an earlier service left behind.
     journal = Journal(arguments.journal)
-    host = Host(Options(directory, arguments.build, set(arguments.quirk)))
+    host = Host(options)
     await asyncio.to_thread(remove_stale, host.instance)
     dispatcher = Dispatcher(host, journal)
     dispatcher.profile = profile

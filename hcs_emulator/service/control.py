@@ -12,14 +12,46 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import attrs
+
 from hcs_emulator.service.dispatch import Dispatcher, status
-from hcs_emulator.service.host import QUIRKS
+from hcs_emulator.service.faults import FaultDefinition
+from hcs_emulator.service.host import check_quirk
 from hcs_emulator.service.latency import Profile
 from hcs_emulator.service.transport.unix_socket import listening_socket
 
 LONGEST_REQUEST = 1 << 20
 # A follower that does not read is dropped at this many unsent bytes, so that it cannot eat the service's memory.
 LARGEST_BACKLOG = 16 << 20
+
+
+@attrs.frozen
+class NoArguments:
+    """Of a command that has none."""
+
+
+@attrs.frozen
+class JournalRequest:
+    follow: bool = False
+
+
+@attrs.frozen
+class FaultClearRequest:
+    id: int | None = None  # None: all
+
+
+@attrs.frozen
+class ProfileRequest:
+    """Show the profile in force; load one first, or clear it."""
+
+    path: str | None = None
+    clear: bool = False
+
+
+@attrs.frozen
+class QuirkRequest:
+    name: str = attrs.field(converter=check_quirk)
+    on: bool = True
 
 
 class Control:
@@ -65,41 +97,42 @@ class Control:
         elif request.get("command") == "journal" and request.get("follow") and answer["ok"]:
             await self._follow(reader, writer)
 
-    def _run(self, request: dict[str, Any]) -> dict[str, Any]:
-        arguments = {name: value for name, value in request.items() if name != "command"}
-        commands: dict[str, Callable[..., dict[str, Any]]] = {
-            "status": lambda: status(self._dispatcher),
-            "stop": dict,
-            "journal": self._journal,
-            "fault-add": lambda **fault: {"fault": self._dispatcher.faults.add(**fault).describe()},
-            "fault-list": lambda: {"faults": self._dispatcher.faults.describe()},
-            "fault-clear": self._clear,
-            "profile": self._profile,
-            "quirk": self._quirk,
+    def _run(self, document: dict[str, Any]) -> dict[str, Any]:
+        from hcs_emulator.service.convert import structure  # not at startup: see there
+
+        commands: dict[str, tuple[type[Any], Callable[[Any], dict[str, Any]]]] = {
+            "status": (NoArguments, lambda _: status(self._dispatcher)),
+            "stop": (NoArguments, lambda _: {}),
+            "journal": (JournalRequest, lambda _: {"path": self._dispatcher.journal.path}),
+            "fault-add": (FaultDefinition, self._add_fault),
+            "fault-list": (NoArguments, lambda _: {"faults": self._dispatcher.faults.describe()}),
+            "fault-clear": (FaultClearRequest, self._clear_faults),
+            "profile": (ProfileRequest, self._profile),
+            "quirk": (QuirkRequest, self._quirk),
         }
-        command = commands.get(str(request.get("command")))
-        if command is None:
-            raise ValueError(f"unknown command {request.get('command')!r} (known: {', '.join(commands)})")
-        return {"ok": True} | command(**arguments)
+        name = str(document.get("command"))
+        if name not in commands:
+            raise ValueError(f"unknown command {document.get('command')!r} (known: {', '.join(commands)})")
+        kind, run = commands[name]
+        arguments = {member: value for member, value in document.items() if member != "command"}
+        return {"ok": True} | run(structure(arguments, kind, name))
 
-    def _clear(self, id: int | None = None) -> dict[str, Any]:
-        return {"removed": self._dispatcher.faults.clear(id)}
+    def _add_fault(self, definition: FaultDefinition) -> dict[str, Any]:
+        return {"fault": self._dispatcher.faults.add(definition).describe()}
 
-    def _journal(self, follow: bool = False) -> dict[str, Any]:
-        return {"path": self._dispatcher.journal.path}
+    def _clear_faults(self, request: FaultClearRequest) -> dict[str, Any]:
+        return {"removed": self._dispatcher.faults.clear(request.id)}
 
-    def _profile(self, path: str | None = None, clear: bool = False) -> dict[str, Any]:
-        if clear:
+    def _profile(self, request: ProfileRequest) -> dict[str, Any]:
+        if request.clear:
             self._dispatcher.profile = Profile()
-        elif path is not None:
-            self._dispatcher.profile = Profile.load(path)
+        elif request.path is not None:
+            self._dispatcher.profile = Profile.load(request.path)
         return {"profile": self._dispatcher.profile.describe()}
 
-    def _quirk(self, name: str, on: bool = True) -> dict[str, Any]:
-        if name not in QUIRKS:
-            raise ValueError(f"unknown quirk {name} (known: {', '.join(sorted(QUIRKS))})")
+    def _quirk(self, request: QuirkRequest) -> dict[str, Any]:
         quirks = self._dispatcher.host.options.quirks
-        quirks.add(name) if on else quirks.discard(name)
+        quirks.add(request.name) if request.on else quirks.discard(request.name)
         return {"quirks": sorted(quirks)}
 
     async def _follow(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

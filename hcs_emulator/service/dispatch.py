@@ -81,21 +81,22 @@ class Dispatcher:
             return Reply(failure.hresult, document=failure.document())
 
     async def _inject(self, fault: Fault, client: Client, request: Request) -> None:
-        if fault.delay:
-            await asyncio.sleep(fault.delay)
-        if fault.crash_vm:
+        definition = fault.definition
+        if definition.delay:
+            await asyncio.sleep(definition.delay)
+        if definition.crash_vm:
             await self._crash(client, request)
-        if fault.disconnect:
+        if definition.disconnect:
             client.disconnect()
             raise HcsError(HCS_E_SERVICE_DISCONNECT, f"fault {fault.id}: the connection was dropped", data=request.call)
-        if fault.error is not None:
-            raise HcsError(fault.error, f"fault {fault.id}: {request.call} was made to fail", data=request.call)
+        if definition.error is not None:
+            raise HcsError(definition.error, f"fault {fault.id}: {request.call} was made to fail", data=request.call)
 
     def _kill_client(self, fault: Fault, client: Client) -> None:
-        """The call has been carried out. Killed now, the caller never sees the answer; later, it may have."""
-        if fault.kill_client == "before":
+        """After the call was carried out: kill the caller before it gets the answer, or just after."""
+        if fault.definition.kill_client == "before":
             client.kill()
-        elif fault.kill_client == "after":
+        elif fault.definition.kill_client == "after":
             asyncio.get_running_loop().call_soon(client.kill)
 
     async def _crash(self, client: Client, request: Request) -> None:

@@ -1,39 +1,91 @@
-"""Faults on demand: the nth call of an export fails, is slow, crashes a VM, loses its connection or ends its caller.
+"""Faults on demand: the nth call of an export fails, is slow, crashes a VM, drops its connection or kills its caller.
 
-A fault counts the calls of its export, or of all exports (`*`), from the moment it was added, and strikes once (`nth`)
-or, without `nth`, every time.
+A fault counts the calls of its export, or of all exports (`*`), from the moment it was added. It triggers once (`nth`)
+or, without `nth`, on every call.
 
-`kill_client` is how a test walks through a shim's life and ends it with SIGKILL at every step: "before" carries the
-call out and kills the caller instead of answering, "after" lets the answer go first.
+`kill_client` lets a test kill a shim with SIGKILL at every HCS call it makes: "before" carries the call out and kills
+the caller instead of answering, "after" sends the answer first.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass
 from typing import Any
+
+import attrs
 
 from hcs_emulator.service.transport.wire import CALLS_BY_NAME
 
 ANY_CALL = "*"
 KILL_CLIENT = ("before", "after")
+LONGEST_DELAY = 3600
 
 
-@dataclass
-class Fault:
-    id: int
-    call: str
-    nth: int | None = None
-    error: int | None = None
-    delay: float = 0.0
+def _known_call(_: Any, attribute: Any, call: str) -> None:
+    if call not in CALLS_BY_NAME and call != ANY_CALL:
+        raise ValueError(
+            f"no call is named {call}; calls are named as their exports, e.g. HcsStartComputeSystem, "
+            f"and {ANY_CALL} is any of them"
+        )
+
+
+def _counts_from_one(_: Any, attribute: Any, nth: int | None) -> None:
+    if nth is not None and nth < 1:
+        raise ValueError("nth counts from 1")
+
+
+def _failing_hresult(_: Any, attribute: Any, error: int | None) -> None:
+    if error is not None and not 0x80000000 <= error <= 0xFFFFFFFF:
+        raise ValueError("an error is a failing HRESULT such as 0x80370109")
+
+
+def _bounded_delay(_: Any, attribute: Any, delay: float) -> None:
+    if not 0 <= delay <= LONGEST_DELAY:
+        raise ValueError(f"a delay is given in seconds, from 0 to {LONGEST_DELAY}")
+
+
+def _before_or_after(_: Any, attribute: Any, kill_client: str | None) -> None:
+    if kill_client is not None and kill_client not in KILL_CLIENT:
+        raise ValueError("kill-client is before or after: the caller dies before or after it gets its answer")
+
+
+@attrs.frozen
+class FaultDefinition:
+    """What a fault does, as a client of the control socket gives it. Raises ValueError for a fault that could never
+    trigger or would do nothing.
+    """
+
+    call: str = attrs.field(validator=_known_call)
+    nth: int | None = attrs.field(default=None, validator=_counts_from_one)
+    error: int | None = attrs.field(default=None, validator=_failing_hresult)
+    delay: float = attrs.field(default=0.0, validator=_bounded_delay)
     crash_vm: bool = False
     disconnect: bool = False
-    kill_client: str | None = None
+    kill_client: str | None = attrs.field(default=None, validator=_before_or_after)
+
+    def __attrs_post_init__(self) -> None:
+        if self.error is None and not (self.delay or self.crash_vm or self.disconnect or self.kill_client):
+            raise ValueError("the fault does nothing: give an error, a delay, crash-vm, disconnect or kill-client")
+
+
+@attrs.define
+class Fault:
+    """An active fault: how many calls it has seen, and how often it has triggered."""
+
+    id: int
+    definition: FaultDefinition
     seen: int = 0
     triggered: int = 0
 
     def describe(self) -> dict[str, Any]:
-        return asdict(self) | {"error": None if self.error is None else f"0x{self.error:08X}"}
+        error = self.definition.error
+        return {
+            "id": self.id,
+            **attrs.asdict(self.definition),
+            "error": None if error is None else f"0x{error:08X}",
+            "seen": self.seen,
+            "triggered": self.triggered,
+        }
 
 
 class Faults:
@@ -41,33 +93,8 @@ class Faults:
         self._faults: list[Fault] = []
         self._ids = itertools.count(1)
 
-    def add(
-        self,
-        call: str,
-        nth: int | None = None,
-        error: int | None = None,
-        delay: float = 0.0,
-        crash_vm: bool = False,
-        disconnect: bool = False,
-        kill_client: str | None = None,
-    ) -> Fault:
-        """Raise ValueError, with what is wrong, for a fault that could never strike or would do nothing."""
-        if call not in CALLS_BY_NAME and call != ANY_CALL:
-            raise ValueError(
-                f"no call is named {call}; calls are named as their exports, e.g. HcsStartComputeSystem, "
-                f"and {ANY_CALL} is any of them"
-            )
-        if nth is not None and nth < 1:
-            raise ValueError("nth counts from 1")
-        if error is not None and not 0x80000000 <= error <= 0xFFFFFFFF:
-            raise ValueError("an error is a failing HRESULT such as 0x80370109")
-        if not 0 <= delay <= 3600:
-            raise ValueError("a delay is given in seconds, from 0 to 3600")
-        if kill_client is not None and kill_client not in KILL_CLIENT:
-            raise ValueError("kill-client is before or after: the caller dies before or after it gets its answer")
-        if error is None and not delay and not crash_vm and not disconnect and not kill_client:
-            raise ValueError("the fault does nothing: give an error, a delay, crash-vm, disconnect or kill-client")
-        fault = Fault(next(self._ids), call, nth, error, delay, crash_vm, disconnect, kill_client)
+    def add(self, definition: FaultDefinition) -> Fault:
+        fault = Fault(next(self._ids), definition)
         self._faults.append(fault)
         return fault
 
@@ -75,18 +102,19 @@ class Faults:
         return [fault.describe() for fault in self._faults]
 
     def clear(self, identifier: int | None = None) -> int:
+        """Remove one fault, or all; the number of faults removed."""
         kept = [] if identifier is None else [fault for fault in self._faults if fault.id != identifier]
         removed = len(self._faults) - len(kept)
         self._faults = kept
         return removed
 
     def trigger(self, call: str) -> list[Fault]:
-        """Count this call; the faults that strike now."""
+        """Count this call; the faults that trigger on it."""
         triggered = []
         for fault in self._faults:
-            if fault.call in (call, ANY_CALL):
+            if fault.definition.call in (call, ANY_CALL):
                 fault.seen += 1
-                if fault.nth is None or fault.seen == fault.nth:
+                if fault.definition.nth in (None, fault.seen):
                     fault.triggered += 1
                     triggered.append(fault)
         return triggered

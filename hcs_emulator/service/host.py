@@ -9,8 +9,9 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from hcs_emulator.service.compute_system.container import Container
 from hcs_emulator.service.compute_system.system import ComputeSystem
@@ -40,18 +41,40 @@ DEVICE = "\\\\.\\"
 PIPE = "\\\\.\\pipe\\"
 
 
-@dataclass
+# Behaviour of some Windows builds that is off by default.
+QUIRKS = {
+    # HcsCreateProcess fails its wait though the process runs (Server 2022, process isolation).
+    "synchronous-create-process",
+    # HcsSignalProcess answers only when the target has exited (Server Core images).
+    "blocking-signal",
+}
+
+
+def check_quirk(name: str) -> str:
+    if name not in QUIRKS:
+        raise ValueError(f"unknown quirk {name} (known: {', '.join(sorted(QUIRKS))})")
+    return name
+
+
+def _windows_build(_: Any, attribute: Any, build: int) -> None:
+    if not 10240 <= build <= 65535:
+        raise ValueError(f"{build} is not a build of Windows 10 or later")
+
+
+def _known_quirks(_: Any, attribute: Any, quirks: set[str]) -> None:
+    for name in quirks:
+        check_quirk(name)
+
+
+@attrs.define
 class Options:
-    """How this emulator behaves where Windows builds differ."""
+    """How this emulator behaves where Windows builds differ. Raises ValueError for an unknown build or
+    quirk.
+    """
 
     directory: str
-    build: int = DEFAULT_BUILD
-    # "synchronous-create-process": HcsCreateProcess fails its wait though the process runs (Server 2022, process
-    # isolation). "blocking-signal": HcsSignalProcess answers only when the target has exited (Server Core images).
-    quirks: set[str] = field(default_factory=set)
-
-
-QUIRKS = frozenset({"synchronous-create-process", "blocking-signal"})
+    build: int = attrs.field(default=DEFAULT_BUILD, validator=_windows_build)
+    quirks: set[str] = attrs.field(factory=set, validator=_known_quirks)
 
 
 class Host:

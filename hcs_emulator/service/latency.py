@@ -1,5 +1,5 @@
-"""Latency profiles: how long calls take on some Windows machine, played back by the emulator. Without a profile
-nothing is added.
+"""Latency profiles: the durations of calls on a Windows host, which the emulator adds to its own. Without a profile it
+adds nothing.
 
 # a TOML file
 name = "Server 2022, NVMe"
@@ -12,51 +12,69 @@ HcsStartComputeSystem = { median = 0.180, spread = 0.030 }
 from __future__ import annotations
 
 import random
-import tomllib
 from typing import Any
+
+import attrs
 
 from hcs_emulator.service.transport.wire import CALLS_BY_NAME
 
 LONGEST = 600.0
 
 
+def _seconds(_: Any, attribute: Any, value: float) -> None:
+    if not 0 <= value <= LONGEST:
+        raise ValueError(f"expected seconds from 0 to {LONGEST:.0f}")
+
+
+@attrs.frozen
+class Delay:
+    """Seconds that are added to a call: normally distributed when there is a spread."""
+
+    median: float = attrs.field(default=0.0, validator=_seconds)
+    spread: float = attrs.field(default=0.0, validator=_seconds)
+
+    def sample(self) -> float:
+        return max(0.0, random.gauss(self.median, self.spread)) if self.spread else self.median
+
+
+def _known_calls(_: Any, attribute: Any, calls: dict[str, Delay]) -> None:
+    unknown = sorted(set(calls) - set(CALLS_BY_NAME))
+    if unknown:
+        raise ValueError(f"no call is named {unknown[0]}")
+
+
+@attrs.frozen
 class Profile:
-    def __init__(self, document: dict[str, Any] | None = None) -> None:
-        """Raise ValueError for a profile that says something unknown or impossible."""
-        document = document or {}
-        unknown = set(document) - {"name", "default", "calls"}
-        if unknown:
-            raise ValueError(f"a latency profile has no member {sorted(unknown)[0]} (known: name, default, calls)")
-        self.name = str(document.get("name", "none"))
-        self._default = _timing("default", document.get("default", 0))
-        self._calls = {}
-        for call, value in document.get("calls", {}).items():
-            if call not in CALLS_BY_NAME:
-                raise ValueError(f"no call is named {call}")
-            self._calls[call] = _timing(call, value)
+    name: str = "none"
+    default: Delay = Delay()
+    calls: dict[str, Delay] = attrs.field(factory=dict, validator=_known_calls)
 
     @classmethod
     def load(cls, path: str) -> Profile:
+        """Raise ValueError for a profile with an unknown member, an unknown call or an impossible value."""
+        import tomllib
+
+        from hcs_emulator.service.convert import structure
+
         with open(path, "rb") as file:
-            return cls(tomllib.load(file))
+            document = tomllib.load(file)
+        if "default" in document:
+            document["default"] = _as_table(document["default"])
+        if isinstance(document.get("calls"), dict):
+            document["calls"] = {call: _as_table(value) for call, value in document["calls"].items()}
+        return structure(document, cls, "latency profile")
 
     def delay(self, call: str) -> float:
-        median, spread = self._calls.get(call, self._default)
-        return max(0.0, random.gauss(median, spread)) if spread else median
+        return self.calls.get(call, self.default).sample()
 
     def describe(self) -> dict[str, Any]:
-        calls = {call: {"median": median, "spread": spread} for call, (median, spread) in self._calls.items()}
-        return {"name": self.name, "default": self._default[0], "calls": calls}
+        return {
+            "name": self.name,
+            "default": self.default.median,
+            "calls": {call: attrs.asdict(delay) for call, delay in self.calls.items()},
+        }
 
 
-def _timing(name: str, value: Any) -> tuple[float, float]:
-    if isinstance(value, dict):
-        median, spread = value.get("median"), value.get("spread", 0)
-        if set(value) - {"median", "spread"}:
-            raise ValueError(f"{name}: only median and spread are known")
-    else:
-        median, spread = value, 0
-    for number in (median, spread):
-        if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number <= LONGEST:
-            raise ValueError(f"{name}: expected seconds from 0 to {LONGEST:.0f}")
-    return float(median or 0), float(spread)
+def _as_table(value: Any) -> Any:
+    """A number alone is the median."""
+    return value if isinstance(value, dict) else {"median": value}

@@ -8,9 +8,9 @@ import functools
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
+import attrs
 import pytest
 
 from hcs_emulator.native.build import build_programs
@@ -48,7 +48,7 @@ async def running(**settings: Any) -> AsyncIterator[Silo]:
         await silo.terminate()
 
 
-@dataclass
+@attrs.frozen
 class Result:
     code: int
     out: bytes

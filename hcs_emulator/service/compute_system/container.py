@@ -20,7 +20,7 @@ from hcs_emulator.service.errors import (
     HcsError,
 )
 from hcs_emulator.service.schema.modify import Modification
-from hcs_emulator.service.silo.limits import silo_limits
+from hcs_emulator.service.silo.limits import limits_from_settings
 from hcs_emulator.service.silo.namespaces import Bind, LaunchError, Silo, SiloProcess, SiloSettings
 from hcs_emulator.service.storage.image_version import require_compatible
 
@@ -111,7 +111,7 @@ class Container(ComputeSystem):
             root=self._root,
             binds=self._binds(),
             instance=self.host.instance,
-            **silo_limits(self.settings.get("Memory") or {}, self.settings.get("Processor") or {}),
+            **limits_from_settings(self.settings),
         )
         if self._namespace:
             self.host.network.attach_container(self._namespace, self.id)
@@ -204,7 +204,7 @@ class Container(ComputeSystem):
 
     async def _apply_limits(self) -> None:
         if self.silo is not None:
-            limits = silo_limits(self.settings.get("Memory") or {}, self.settings.get("Processor") or {})
+            limits = limits_from_settings(self.settings)
             await self.silo.set_limits(**limits)
             self._note_limits()
 

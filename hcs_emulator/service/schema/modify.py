@@ -7,8 +7,9 @@ request need not parse the path again.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any
+
+import attrs
 
 from hcs_emulator.service.errors import HCS_E_INVALID_JSON, HcsError
 from hcs_emulator.service.schema import container, virtual_machine
@@ -27,7 +28,7 @@ REQUEST = Record(
 )
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class Resource:
     """One row of the table: a request type that is absent here is refused for the resource."""
 
@@ -38,14 +39,14 @@ class Resource:
     since: int = 0
 
 
-@dataclass(frozen=True)
+@attrs.frozen
 class Modification:
     """A checked request. `name` says which row of the table it is; `keys` holds what was captured from the path."""
 
     name: str
     request: str
     settings: Any = None
-    keys: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = attrs.Factory(dict)
     guest_request: Any = None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
+
+import attrs
 
 _AT_FDCWD, _OPEN_TREE_CLONE, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 1, 0x1000, 0x8000
 _MS_PRIVATE = 1 << 18
@@ -12,7 +13,7 @@ _SYS_OPEN_TREE, _SYS_MOUNT_SETATTR = 428, 442  # the same on every architecture
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class Bind:
     """A directory or a single file of the host, shown at `target` (Windows or POSIX spelling) in the silo."""
 

@@ -14,11 +14,13 @@ import os
 import time
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import attrs
+
+from hcs_emulator.service.silo.limits import PERIOD_US, Limits
+
 _SUBTREE = "hcs-emulator"
-_PERIOD_US = 100_000
 _REMOVAL_TIMEOUT = 5.0
 _STALE_TIMEOUT = 1.0  # a service that starts waits for this
 _FREEZE_TIMEOUT = 1.0  # a process in the depths of the kernel is not waited for any longer
@@ -32,36 +34,7 @@ _CONTROLLERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    memory_bytes: int | None = None
-    cpu_count: int | None = None
-    cpu_maximum: int | None = None
-    cpu_weight: int | None = None
-    process_limit: int | None = None
-
-    def __bool__(self) -> bool:
-        return any(self.set.values())
-
-    @property
-    def set(self) -> dict[str, int]:
-        return {name: value for name, value in asdict(self).items() if value}
-
-    def changed(self, **limits: int | None) -> Limits:
-        return replace(self, **limits)
-
-    def cpu_quota(self) -> int:
-        """Microseconds of processor time per period; -1 for no limit."""
-        processors = os.cpu_count() or 1
-        quotas = []
-        if self.cpu_count:
-            quotas.append(self.cpu_count * _PERIOD_US)
-        if self.cpu_maximum:
-            quotas.append(processors * _PERIOD_US * self.cpu_maximum // 10_000)
-        return max(min(quotas), 1000) if quotas else -1  # the kernel takes no less than a millisecond
-
-
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class Memory:
     usage: int
     peak: int
@@ -241,8 +214,8 @@ class Cgroup:
         if directory is None:
             return False
         if (directory / "cpu.max").exists():
-            return _written(directory / "cpu.max", f"{quota if quota > 0 else 'max'} {_PERIOD_US}")
-        return _written(directory / "cpu.cfs_period_us", str(_PERIOD_US)) and _written(
+            return _written(directory / "cpu.max", f"{quota if quota > 0 else 'max'} {PERIOD_US}")
+        return _written(directory / "cpu.cfs_period_us", str(PERIOD_US)) and _written(
             directory / "cpu.cfs_quota_us", str(quota)
         )
 

@@ -16,13 +16,15 @@ import os
 import signal
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import attrs
 
 from hcs_emulator.service.silo import channel, stats
 from hcs_emulator.service.silo.bind_mounts import Bind, open_tree
-from hcs_emulator.service.silo.cgroup import Cgroup, Limits
+from hcs_emulator.service.silo.cgroup import Cgroup
 from hcs_emulator.service.silo.channel import Channel, ClosedError, Reply
+from hcs_emulator.service.silo.limits import Limits
 from hcs_emulator.service.silo.process import (
     E_FAIL,
     E_FILE_NOT_FOUND,
@@ -45,12 +47,12 @@ _START_TIMEOUT = 20.0
 _STREAM_FLAGS = {"stdin": channel.STDIN, "stdout": channel.STDOUT, "stderr": channel.STDERR}
 
 
-@dataclass(slots=True)
+@attrs.define
 class SiloSettings:
     id: str
     hostname: str = ""
     root: str | None = None  # a directory; None: a private root over the host's programs, read-only
-    binds: list[Bind] = field(default_factory=list)
+    binds: list[Bind] = attrs.Factory(list)
     memory_bytes: int | None = None
     cpu_count: int | None = None
     cpu_maximum: int | None = None  # hundredths of a percent of all processors, 1..10000

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import attrs
 
 REQUEST, RESPONSE, EVENT = 1, 2, 3
 MAX_FRAME = 64 << 20
@@ -25,7 +26,7 @@ class WireError(ValueError):
     """The peer sent something that is not a frame: nothing after it can be trusted."""
 
 
-@dataclass(frozen=True, slots=True)
+@attrs.frozen
 class CallDefinition:
     """One line of calls.def: what a call is named and what its arguments are named."""
 
@@ -49,17 +50,17 @@ CALLS = _read_definitions()
 CALLS_BY_NAME = {definition.name: definition for definition in CALLS.values()}
 
 
-@dataclass(slots=True)
+@attrs.define
 class Request:
     """One call of a client."""
 
     call: str
     handle: int = 0
     number: int = 0
-    strings: list[str | None] = field(default_factory=list)
+    strings: list[str | None] = attrs.Factory(list)
 
 
-@dataclass(slots=True)
+@attrs.define
 class Reply:
     """The answer to a call. Descriptors in streams belong to the transport, which closes them after sending."""
 

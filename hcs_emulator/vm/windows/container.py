@@ -16,7 +16,7 @@ from hcs_emulator.service.errors import (
     HcsError,
 )
 from hcs_emulator.service.schema.modify import Modification
-from hcs_emulator.service.silo.limits import silo_limits
+from hcs_emulator.service.silo.limits import limits_from_settings
 from hcs_emulator.service.silo.namespaces import Bind, LaunchError, Silo, SiloProcess, SiloSettings
 from hcs_emulator.vm import stdio_relay
 from hcs_emulator.vm.windows.resources import Resources
@@ -86,7 +86,7 @@ class GuestContainer:
             root=root,
             binds=binds,
             instance=self._instance,
-            **silo_limits(self.settings.get("Memory") or {}, self.settings.get("Processor") or {}),
+            **limits_from_settings(self.settings),
         )
         try:
             self.silo = await Silo.start(settings)
@@ -206,7 +206,7 @@ class GuestContainer:
                 else:
                     self.settings["Processor"] = request.settings
                 if self.silo is not None:
-                    limits = silo_limits(self.settings.get("Memory") or {}, self.settings.get("Processor") or {})
+                    limits = limits_from_settings(self.settings)
                     await self.silo.set_limits(**limits)
             elif request.name == "mapped directory":
                 await self.map_directory(request.settings, request.request)

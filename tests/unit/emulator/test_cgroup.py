@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hcs_emulator.service.silo import cgroup
-from hcs_emulator.service.silo.cgroup import Cgroup, Hierarchies, Limits
+from hcs_emulator.service.silo.cgroup import Cgroup, Hierarchies
+from hcs_emulator.service.silo.limits import Limits
 
 MIB = 1 << 20
 
