@@ -27,12 +27,6 @@ def driver() -> Any:
     return ffi.new("DriverInfo *", {"Flavour": 1, "HomeDir": HOME})
 
 
-def test_the_table_of_calls_is_sound() -> None:
-    text = (ROOT / "hcs_emulator" / "native" / "library" / "calls.def").read_text()
-    lines = re.findall(r"^CALL\((\d+), (\w+)", text, re.MULTILINE)
-    assert len(lines) == len(CALLS_BY_NAME) == len({number for number, _ in lines})
-
-
 def test_all_that_the_shim_declares_is_exported(lib: Library) -> None:
     declared = re.findall(r"WINAPI (\w+)\(", (ROOT / "shim" / "hcs_bindings" / "hcs.h").read_text())
     assert len(declared) > 80
