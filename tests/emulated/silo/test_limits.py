@@ -1,4 +1,4 @@
-"""Limits that hold, and figures that are true."""
+"""Resource limits of a silo, and its stats."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hcs_emulator.service.silo import cgroup
+from hcs_emulator.service.silo.limits import Limits
 from hcs_emulator.service.silo.namespaces import Bind, Silo
 from tests.support.silo import DEADLINE, finished, in_loop, programs, read_until, running, until
 
@@ -26,7 +27,7 @@ def needs(controller: str) -> None:
 
 
 @in_loop
-async def test_a_memory_limit_breach_is_seen_and_recorded() -> None:
+async def test_memory_limit_breach_kills_the_process_and_is_counted() -> None:
     needs("memory")
     async with running(memory_bytes=48 * MIB) as silo:
         assert silo.enforced == {"memory_bytes": True}
@@ -37,12 +38,12 @@ async def test_a_memory_limit_breach_is_seen_and_recorded() -> None:
         assert greedy.out == b""
         assert greedy.code == 0xC000012D
         assert silo.oom_count == 1
-        assert (await finished(silo, "true")).code == 0  # the silo outlives it
+        assert (await finished(silo, "true")).code == 0  # the silo keeps running
         assert silo.statistics()["Memory"]["MemoryUsageCommitPeakBytes"] >= 40 * MIB
 
 
 @in_loop
-async def test_limits_can_be_set_and_lifted_while_it_runs() -> None:
+async def test_memory_limit_can_be_set_and_lifted_while_the_silo_runs() -> None:
     needs("memory")
     async with running() as silo:
         assert silo.enforced == {}
@@ -57,48 +58,111 @@ async def test_limits_can_be_set_and_lifted_while_it_runs() -> None:
 
 
 @in_loop
-async def test_a_processor_limit_holds() -> None:
+async def test_processor_maximum_limits_the_runtime() -> None:
     needs("cpu")
     processors = os.cpu_count() or 1
     async with running(cpu_maximum=10_000 // (5 * processors)) as silo:  # a fifth of one processor
         assert silo.enforced == {"cpu_maximum": True}
+        assert 0.15 < processors_allowed(silo) <= 0.2
         spinner = await silo.spawn({"CommandLine": 'sh -c "while :; do :; done"'})
-        began, used_before = time.monotonic(), used(silo)
-        await asyncio.sleep(1.5)
-        share = (used(silo) - used_before) / (time.monotonic() - began)
-        assert share < 0.5, "unlimited it would be near 1"
+        began, runtime_before = time.monotonic(), runtime(silo)
+        await until(lambda: runtime(silo) - runtime_before >= 0.3, "0.3 s of processor time")
+        assert time.monotonic() - began > 0.6, "without a limit it takes 0.3 s"
         spinner.kill()
 
 
-def used(silo: Silo) -> float:
+def runtime(silo: Silo) -> float:
+    """Seconds of processor time."""
     total: int = silo.statistics()["Processor"]["TotalRuntime100ns"]
     return total / 10_000_000
 
 
+def kernel_file(silo: Silo, controller: str, version_1: str, version_2: str) -> list[int | str]:
+    """The words of a cgroup file of the silo, in the group that the kernel says the silo is in."""
+    groups = {}
+    for line in Path(f"/proc/{silo.pid}/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        groups |= dict.fromkeys(names.split(","), path.lstrip("/"))
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        _, mount_point, kind, options, *_ = line.split()
+        if kind == "cgroup" and controller in options.split(","):
+            file = Path(mount_point, groups[controller], version_1)
+        elif kind == "cgroup2" and controller not in groups:
+            file = Path(mount_point, groups[""], version_2)
+        else:
+            continue
+        return [int(word) if word.lstrip("-").isdigit() else word for word in file.read_text().split()]
+    raise AssertionError(f"no hierarchy has the controller {controller}")
+
+
+def processors_allowed(silo: Silo) -> float:
+    quota, *period = kernel_file(silo, "cpu", "cpu.cfs_quota_us", "cpu.max")
+    assert isinstance(quota, int), "no limit"
+    length = period or kernel_file(silo, "cpu", "cpu.cfs_period_us", "cpu.max")
+    return quota / int(length[-1])
+
+
+def processor_weight(silo: Silo) -> float:
+    """As a multiple of the default."""
+    shares = kernel_file(silo, "cpu", "cpu.shares", "cpu.weight")[0]
+    default = 100 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1024
+    return int(shares) / default
+
+
 @in_loop
-async def test_processor_count_and_weight_are_written() -> None:
+async def test_processor_count_sets_the_quota_of_the_cgroup() -> None:
     needs("cpu")
     async with running(cpu_count=1) as silo:
         assert silo.enforced == {"cpu_count": True}
-        assert await silo.set_limits(cpu_count=None, cpu_weight=500) == {"cpu_weight": True}
+        assert processors_allowed(silo) == 1.0
+        await silo.set_limits(cpu_count=2)
+        assert processors_allowed(silo) == 2.0
 
 
 @in_loop
-async def test_a_process_limit_holds() -> None:
+async def test_processor_weight_sets_the_weight_of_the_cgroup_and_lifts_the_quota() -> None:
+    needs("cpu")
+    async with running(cpu_count=1) as silo:
+        assert processor_weight(silo) == 1.0
+        assert await silo.set_limits(cpu_count=None, cpu_weight=500) == {"cpu_weight": True}
+        assert processor_weight(silo) == 5.0
+        assert kernel_file(silo, "cpu", "cpu.cfs_quota_us", "cpu.max")[0] in (-1, "max")
+
+
+# Forks until the kernel refuses, or 20 times; prints how many children it has.
+_FORKS = """python3 -c "
+import os, time
+children = 0
+try:
+    while children < 20:
+        if os.fork() == 0:
+            time.sleep(1000)
+        children += 1
+except BlockingIOError:
+    pass
+print(children, 'children', flush=True)
+time.sleep(1000)
+" """
+
+
+@pytest.mark.parametrize(("limit", "children"), [(5, b"4"), (None, b"20")])
+@in_loop
+async def test_process_limit_counts_all_processes_of_the_silo(limit: int | None, children: bytes) -> None:
     needs("pids")
-    async with running(process_limit=5) as silo:
-        script = "for i in 1 2 3 4 5 6 7 8; do sleep 1000 & done; echo done; wait"
-        process = await silo.spawn({"CommandLine": f'sh -c "{script}"'})
-        await until(lambda: process.exited.done() or len(silo.process_list()) >= 5, "five processes")
-        assert len(silo.process_list()) <= 5
+    async with running(process_limit=limit) as silo:
+        process = await silo.spawn({"CommandLine": _FORKS, "CreateStdOutPipe": True})
+        assert (await read_until(process, b"children\n")).split()[0] == children
+        assert len(silo.process_list()) == int(children) + 1
+        if limit is not None:
+            assert kernel_file(silo, "pids", "pids.max", "pids.max") == [limit + 1]  # and pid 1 of the silo
         process.close()
 
 
 @in_loop
-async def test_what_the_machine_does_not_allow_is_reported_as_not_enforced() -> None:
+async def test_limit_without_a_controller_is_reported_as_not_enforced() -> None:
     nowhere = cgroup.Hierarchies({}, None)
     group = cgroup.Cgroup("test", "x", nowhere)
-    await group.apply(cgroup.Limits(memory_bytes=MIB, cpu_maximum=5000, process_limit=3))
+    await group.apply(Limits(memory_bytes=MIB, cpu_maximum=5000, process_limit=3))
     assert group.enforced == {"memory_bytes": False, "cpu_maximum": False, "process_limit": False}
     assert group.oom_count == 0
     assert group.memory() is None
@@ -107,7 +171,7 @@ async def test_what_the_machine_does_not_allow_is_reported_as_not_enforced() -> 
 
 
 @in_loop
-async def test_frozen_processes_stand_still() -> None:
+async def test_frozen_processes_write_nothing_and_can_be_terminated() -> None:
     needs("freezer")
     async with running() as silo:
         script = "while :; do echo tick; sleep 0.01; done"
@@ -140,14 +204,14 @@ def drain(descriptor: int) -> bytes:
 
 
 @in_loop
-async def test_statistics_are_true() -> None:
+async def test_statistics_count_processor_time_and_memory_of_exited_processes() -> None:
     async with running() as silo:
         idle = silo.statistics()
         assert set(idle) == {"Timestamp", "ContainerStartTime", "Uptime100ns", "Processor", "Memory", "Storage"}
         busy = 'python3 -c "import time; t = time.process_time()\nwhile time.process_time() - t < 0.4: pass"'
         await finished(silo, busy)
         ended = silo.statistics()["Processor"]
-        # The process is gone, what it used is not.
+        # The process has exited; what it used is still counted.
         assert 3_500_000 < ended["TotalRuntime100ns"] < 20_000_000
         assert ended["TotalRuntime100ns"] == ended["RuntimeUser100ns"] + ended["RuntimeKernel100ns"]
         process = await silo.spawn({"CommandLine": _GREEDY.format(size=50, seconds=1000), "CreateStdOutPipe": True})
@@ -165,7 +229,7 @@ async def test_statistics_are_true() -> None:
 
 
 @in_loop
-async def test_storage_is_counted(tmp_path: Path) -> None:
+async def test_statistics_count_storage_writes(tmp_path: Path) -> None:
     async with running(binds=[Bind(str(tmp_path), "/data")]) as silo:
         await finished(silo, "dd if=/dev/zero of=/data/file bs=65536 count=20 conv=fsync")
         storage = silo.statistics()["Storage"]
@@ -174,7 +238,7 @@ async def test_storage_is_counted(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_the_process_list() -> None:
+async def test_process_list_has_names_times_and_memory() -> None:
     async with running() as silo:
         assert silo.process_list() == []
         one = await silo.spawn({"CommandLine": "sleep 1000"})
