@@ -13,6 +13,7 @@ from shim.hcs_bindings.library import Library
 from shim.task.pod import Role
 from shim.task.stdio.process_io import relay
 from shim.ttrpc import deadlines, outbox, workers
+from tests.support.eventually import eventually
 from tests.unit.platform import stdio_fixtures
 from tests.unit.task.fakes import Harness
 from tests.unit.ttrpc.fixtures import RpcLab
@@ -54,9 +55,9 @@ def no_streams_left() -> Iterator[None]:
     """The relay ends with its last stream and keeps neither threads nor descriptors."""
     threads, descriptors = _thread._count(), len(os.listdir("/proc/self/fd"))
     yield
-    stdio_fixtures.eventually(lambda: not relay._running)
-    stdio_fixtures.eventually(lambda: _thread._count() <= threads)
-    stdio_fixtures.eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+    eventually(lambda: not relay._running)
+    eventually(lambda: _thread._count() <= threads)
+    eventually(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
 
 
 @pytest.fixture
@@ -78,4 +79,4 @@ def rpc(monkeypatch: pytest.MonkeyPatch) -> Iterator[RpcLab]:
     lab.release.set()
     lab.server.shutdown(5)
     assert lab.server.connections() == []
-    stdio_fixtures.eventually(lambda: _thread._count() <= before)
+    eventually(lambda: _thread._count() <= before)

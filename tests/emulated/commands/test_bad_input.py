@@ -165,13 +165,13 @@ def test_stdout_that_nobody_reads(binary: Binary) -> None:
 def test_a_daemon_that_dies_as_it_starts(binary: Binary) -> None:
     """The panic log's last line is the reason given, and nothing is left."""
     bundle = binary.bundle()
-    # A child that cannot leave its caller's world: /proc is needed for that, and is not there.
+    # A child that cannot detach from its caller.
     code = (
         "import posix, sys\n"
         f"sys.path.insert(0, {str(Path(__file__).parents[3])!r})\n"
         "import shim.platform.linux.daemon as daemon\n"
         "def fail(*args): raise RuntimeError('no way out')\n"
-        "daemon._leave_descriptors = lambda log, *keep: (posix.dup2(log, 2), fail())\n"
+        "daemon._replace_descriptors = lambda log, *keep: (posix.dup2(log, 2), fail())\n"
         "from shim.__main__ import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )

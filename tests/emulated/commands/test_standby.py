@@ -142,14 +142,14 @@ TAKE = """
 import ctypes, os, socket, sys
 from shim.platform.linux.standby import PROTOCOL, Handover
 
-class Shown:
-    def show(self, words):
+class Title:
+    def set(self, words):
         print(words[:2])
 
 link, listener, log = socket.socketpair()[0], socket.socket(socket.AF_UNIX), os.open(sys.argv[1], os.O_WRONLY)
 texts = [PROTOCOL, b"1", b"/b", b"1", b"start", b"NEW=1", b"KEPT=same", b"CHANGED=after", b"no variable"]
 handover = Handover(link, b"".join(text + b"\\0" for text in texts), [listener.detach(), log])
-handover.take(Shown())
+handover.apply(Title())
 getenv = ctypes.CDLL(None).getenv
 getenv.restype = ctypes.c_char_p
 print(dict(os.environ), [getenv(name) for name in (b"NEW", b"KEPT", b"CHANGED", b"GONE")])
