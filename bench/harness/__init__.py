@@ -1,1 +1,1 @@
-"""What drives shims as containerd does: candidates, bundles, the driver, the run itself."""
+"""Drives shims as containerd does: candidates, bundles, commands and calls, events, the leak check, progress."""

@@ -1,11 +1,10 @@
-"""What containers are made of: bundles, specs, root file systems and options, by profile.
+"""Bundles of containers: specs, root file systems and runtime options, by profile.
 
-- *process*: one container of this machine's own programs. The same Linux spec goes to every shim.
-- *hypervisor*: one container in a utility VM of its own, for our shim: a Windows spec with a layer that a VM can boot
-  from.
-- *pod*: a sandbox and a number of containers that join its shim, by the annotations of Kubernetes' runtime interface.
+- *process*: one container that runs programs of this machine. Every shim gets the same Linux spec.
+- *hypervisor*: one container in its own utility VM, for our shim: a Windows spec with a layer that a VM can boot from.
+- *pod*: a sandbox and containers that join its shim, by the annotations of the CRI plugin.
 
-A container says `ready` on its output and then waits to be ended.
+A container prints `ready` and then waits until it is killed.
 """
 
 from __future__ import annotations
@@ -13,32 +12,33 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from attrs import frozen
 
 from shim.api.runhcs_options import Options
 from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
 
-# Where programs and what they need are on this machine; the container sees them, read-only.
+# Directories with programs and libraries of this machine, mounted read-only into the container.
 PROGRAMS = ("/bin", "/lib", "/lib64", "/usr")
 NAMESPACES = ("pid", "mount", "ipc", "uts")
-# Marks the processes of containers, so that none is taken for another.
+# Environment variable that identifies the processes of a container.
 MARK = "BENCH_CONTAINER"
-READY = b"ready\n"
 
 PROCESS = "process"
 HYPERVISOR = "hypervisor"
 POD = "pod"
-PROFILES = (PROCESS, HYPERVISOR, POD)
 
-WAITS = ["/bin/sh", "-c", "echo ready; exec sleep 1000"]
-WINDOWS_WAITS = ["cmd", "/c", "echo ready & ping -t 127.0.0.1 > nul"]
-EXEC_WAITS = ["/bin/sleep", "1000"]
-EXEC_ENDS = ["/bin/true"]
+WAIT = ["/bin/sh", "-c", "echo ready; exec sleep 1000"]
+WINDOWS_WAIT = ["cmd", "/c", "echo ready & ping -t 127.0.0.1 > nul"]
+EXEC_WAIT = ["/bin/sleep", "1000"]
+EXEC_EXIT = ["/bin/true"]
 
 
-class Role(NamedTuple):
-    """What a container is to its pod."""
+@frozen
+class Role:
+    """The role of a container in its pod: kind is `sandbox` or `container`."""
 
     kind: str
     pod: str
@@ -49,7 +49,7 @@ class Role(NamedTuple):
 
 
 class Bundle:
-    """A bundle on disk as containerd makes it, and what goes with Create."""
+    """A bundle on disk as containerd creates it, and the rootfs and options of the Create request."""
 
     def __init__(
         self, directory: Path, id: str, profile: str, args: list[str] | None = None, role: Role | None = None
@@ -62,13 +62,13 @@ class Bundle:
         root = self.path / "rootfs"
         root.mkdir(parents=True)
         if profile == HYPERVISOR:
-            spec = _windows_spec(args or WINDOWS_WAITS)
+            spec = _windows_spec(args or WINDOWS_WAIT)
             self.rootfs = [_layers(directory, self.path / "scratch")]
             self.options = _vm_options()
         else:
             for name in ("proc", "dev", *(path.lstrip("/") for path in PROGRAMS)):
                 (root / name).mkdir()
-            spec = _linux_spec(root, id, args or WAITS)
+            spec = _linux_spec(root, id, args or WAIT)
         if role is not None:
             spec["annotations"] = role.annotations
         self.spec = spec
@@ -109,7 +109,7 @@ def _windows_spec(args: list[str]) -> dict[str, Any]:
 
 
 def _layers(directory: Path, scratch: Path) -> Mount:
-    """As the windows snapshotter makes it, on a base layer that all share."""
+    """The mount of the windows snapshotter, on a shared base layer."""
     base = directory / "layers" / "base"
     if not base.exists():
         (base / "Files").mkdir(parents=True)

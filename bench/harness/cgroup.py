@@ -1,10 +1,9 @@
-"""Control groups of the benchmark's own: one that counts a candidate's time, one that all of a run competes in.
+"""Control groups of the benchmark: one per candidate for CPU accounting, and one for scheduling the whole run.
 
-The second is about fairness. Linux gives every session a scheduling group of its own (autogroup) as long as its
-processes are in no control group. A shim that makes a session then competes with the rest of the machine by other
-rules than one that stays in the session it was started in, and on a busy machine that alone can double or halve a
-figure. Under a service manager, where containerd runs, there is no such difference; so a run puts itself into a control
-group first.
+The second one is for fairness. Linux gives every session its own scheduling group (autogroup) while its processes are
+in no control group. A shim that creates a session then competes with the rest of the machine under other rules than
+one that stays in its session, and on a busy machine that alone can double or halve a result. Under a service manager,
+where containerd runs, there is no such difference. So a run enters a control group first.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
-EMPTYING_TIME = 10.0
+EMPTY_TIMEOUT = 10.0
 
 
 class Group:
-    """A group below the root, in the first of the hierarchies that has the wanted file; `path` is None if none has."""
+    """A group below the root, in the first hierarchy that has the required file; `path` is None if none has it."""
 
     def __init__(self, name: str, *places: tuple[str, str]) -> None:
-        """`places`: a hierarchy's directory and the file that a group of it must have."""
+        """`places`: a hierarchy's directory and the required file of a group in it."""
         self.path: Path | None = None
         self.file = ""
         for hierarchy, file in places:
@@ -39,21 +38,21 @@ class Group:
             path.rmdir()
 
     def enter(self) -> None:
-        """This process and its children from now on; also for a process between fork and exec."""
+        """Moves this process, and so its later children, into the group; may run between fork and exec."""
         with open(f"{self.path}/cgroup.procs", "w") as file:
             file.write("0")
 
     def close(self) -> None:
-        """Whoever is still in it (ourselves, or a standby, which stays a while) goes back to the root."""
+        """Moves the remaining processes (this one, or an idle standby) to the root and removes the group."""
         if self.path is None:
             return
-        deadline = time.monotonic() + EMPTYING_TIME
+        deadline = time.monotonic() + EMPTY_TIMEOUT
         while time.monotonic() < deadline:
             for pid in (self.path / "cgroup.procs").read_text().split():
                 try:
                     (self.path.parent / "cgroup.procs").write_text(pid)
                 except OSError:
-                    pass  # it has ended
+                    pass  # it has exited
             try:
                 self.path.rmdir()
                 return
@@ -62,7 +61,7 @@ class Group:
 
 
 class Accounting(Group):
-    """One that counts the CPU time of who is in it."""
+    """A group that counts the CPU time of its processes."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, ("cpuacct", "cpuacct.usage"), ("", "cpu.stat"))
@@ -91,13 +90,13 @@ def is_autogrouped() -> bool:
 
 @contextmanager
 def one_scheduling_group() -> Iterator[str]:
-    """Compete as one group with the rest of the machine, where that is possible; how it was done, in words."""
+    """Puts this process into one scheduling group, if possible; yields a description for the results."""
     if not is_autogrouped():
         yield "no autogroups"
         return
     group = Group(f"bench-{os.getpid()}", ("cpu", "cpu.shares"))
     if group.path is None:
-        yield "autogroups: sessions compete with each other, shims that make one and shims that do not"
+        yield "autogroups: a shim that creates a session is scheduled differently from one that does not"
         return
     try:
         group.enter()

@@ -1,76 +1,72 @@
-"""What every measure of the suite is given: whom to measure, where, how much, and what to do with failures.
+"""What a measure is given: where results go, progress, and rounds that interleave the candidates.
 
-A life that fails is a violation, which fails the run; the others are measured on. A candidate that keeps failing is
-left out of the rest of that measure.
+- `RunContext` is for every command of bench.
+- `SuiteContext` is for the measures of the suite: it adds the node, the selected candidates and the sizes.
+
+A failed lifecycle is a violation, which fails the run; the other candidates are still measured. A candidate that keeps
+failing is left out of the rest of that measure.
 """
 
 from __future__ import annotations
 
+import argparse
+import random
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from bench.harness import standby
 from bench.harness.candidates import INSTALLED, Candidate
-from bench.harness.driver import Node, Shim
-from bench.harness.session import Session
+from bench.harness.driver import Shim
+from bench.harness.goals import goals_of
+from bench.harness.node import Node
+from bench.harness.progress import Progress
+from bench.harness.selection import Selection
+from bench.harness.sizes import Sizes
+from bench.report.results import Measure, Run
 from shim.ttrpc.status import ClosedError, StatusError
 
 Result = TypeVar("Result")
 P = ParamSpec("P")
+Subject = TypeVar("Subject")  # a Candidate, or the name of one
 
+WARM_UP = 2
 FAILURES = (RuntimeError, OSError, StatusError, ClosedError, subprocess.SubprocessError)
-# A candidate that fails so often is not worth waiting for any longer.
-MOST_ERRORS = 5
+# A candidate with this many errors in a measure is skipped for the rest of it.
+MAX_ERRORS = 5
 
 
-class Sizes(NamedTuple):
-    """How much of everything. The short warm-up is for what takes long."""
+class RunContext:
+    def __init__(self, run: Run, progress: Progress, arguments: argparse.Namespace | None = None) -> None:
+        self.run = run
+        self.progress = progress
+        self.selection = Selection.from_arguments(arguments or argparse.Namespace())
+        self._order = random.Random(run.seed)
 
-    warm_up: int
-    short_warm_up: int
-    rounds: int
-    vm_rounds: int
-    pod_rounds: int
-    phase_rounds: int
-    cpu_rounds: int
-    call_rounds: int
-    at_once: Sequence[int]
-    lives_each: int
-    probes: int
-    idle: Sequence[int]
-    pods: Sequence[int]
-    containerd_rounds: int
-    output_rounds: int
-    output_mib: int
-    #: Of a pod, besides its sandbox.
-    containers: int = 3
+    def measure(self, name: str, unit: str, kind: str = "latency", profile: str = "", baseline: str = "") -> Measure:
+        return self.run.measure(
+            name, unit, kind=kind, profile=profile, baseline=baseline, goals=goals_of(name, profile)
+        )
 
-
-SIZES = {
-    "quick": Sizes(
-        warm_up=1, short_warm_up=0, rounds=3, vm_rounds=1, pod_rounds=1, phase_rounds=1, cpu_rounds=1, call_rounds=1,
-        at_once=(1, 4), lives_each=1, probes=10, idle=(1, 3), pods=(1, 3), containerd_rounds=1, output_rounds=1,
-        output_mib=64,
-    ),
-    "normal": Sizes(
-        warm_up=2, short_warm_up=1, rounds=20, vm_rounds=3, pod_rounds=4, phase_rounds=8, cpu_rounds=6, call_rounds=7,
-        at_once=(1, 4, 8, 16, 32), lives_each=2, probes=200, idle=(1, 5, 10, 25, 50), pods=(1, 5, 10, 20),
-        containerd_rounds=8, output_rounds=6, output_mib=512,
-    ),
-    "full": Sizes(
-        warm_up=2, short_warm_up=1, rounds=50, vm_rounds=8, pod_rounds=12, phase_rounds=25, cpu_rounds=20,
-        call_rounds=20, at_once=(1, 4, 8, 16, 32), lives_each=4, probes=1000, idle=(1, 5, 10, 25, 50),
-        pods=(1, 10, 25, 50, 100, 200), containerd_rounds=30, output_rounds=12, output_mib=1024,
-    ),
-}  # fmt: skip
+    def rounds(
+        self, stage: str, candidates: Sequence[Subject], rounds: int, warm_up: int = WARM_UP
+    ) -> Iterator[tuple[Subject, bool]]:
+        """Every candidate once per round, in a seeded random order; with it False in warm-up rounds, which are
+        discarded."""
+        for number in range(1 - warm_up, rounds + 1):
+            for one in self._order.sample(list(candidates), len(candidates)):
+                self.progress.step(stage, number, rounds, getattr(one, "name", str(one)))
+                yield one, number > 0
 
 
-class Lab:
-    def __init__(self, session: Session, node: Node, candidates: list[Candidate], sizes: Sizes) -> None:
-        self.session = session
+class SuiteContext:
+    def __init__(self, context: RunContext, node: Node, candidates: list[Candidate], sizes: Sizes) -> None:
+        self._context = context
+        self.run = context.run
+        self.progress = context.progress
+        self.measure = context.measure
         self.node = node
         self.candidates = candidates
         self.sizes = sizes
@@ -82,21 +78,20 @@ class Lab:
     @property
     def central(self) -> list[Candidate]:
         """For measures that take long: the baseline, ours and the user's own, not every version of Go's."""
-        baseline = self.session.run.baseline
-        return [one for one in self.candidates if one.name == baseline or not is_other_version(one)]
+        return [one for one in self.candidates if one.name == self.run.baseline or not is_other_version(one)]
 
     def attempt(
         self, candidate: Candidate, profile: str, action: Callable[P, Result], *arguments: P.args, **named: P.kwargs
     ) -> Result | None:
-        """What it gives; None, and a violation, if it fails."""
+        """The result of `action`; None, and a violation, if it fails."""
         try:
             return action(*arguments, **named)
         except FAILURES as error:
-            self.session.run.violation(candidate.name, "error", f"{type(error).__name__}: {error}", profile)
+            self.run.violation(candidate.name, "error", f"{type(error).__name__}: {error}", profile)
             return None
 
-    def running(self, stack: ExitStack) -> dict[str, Shim]:
-        """A shim with a running container of each central candidate, by its name; the stack puts them away."""
+    def running_shims(self, stack: ExitStack) -> dict[str, Shim]:
+        """A shim with a running container of each central candidate, by its name; the stack cleans them up."""
         shims = {}
         for candidate in self.central:
             shim = stack.enter_context(Shim(candidate, self.node))
@@ -104,31 +99,35 @@ class Lab:
                 shims[candidate.name] = shim
         return shims
 
-    def end(self, shim: Shim) -> None:
-        """Of one that `running` gave; its events must have come in order."""
-        self.attempt(shim.candidate, "", shim.end)
-        self.check_events(shim.candidate, self.node.events.settle(shim.id))
+    def stop_shim(self, shim: Shim) -> None:
+        """Stops a shim of `running_shims` and checks the order of its events."""
+        self.attempt(shim.candidate, "", shim.stop)
+        self.check_events(shim)
 
     def rounds(
         self, stage: str, candidates: Sequence[Candidate], rounds: int, warm_up: int | None = None
     ) -> Iterator[tuple[Candidate, bool]]:
-        """The session's rounds, without those who keep failing, each with its standby ready."""
-        before = Counter(one.candidate for one in self.session.run.violations)
+        """The rounds of `RunContext` without candidates that keep failing, each with its standby ready."""
+        before = Counter(one.candidate for one in self.run.violations)
         warm_up = self.sizes.warm_up if warm_up is None else warm_up
-        for candidate, kept in self.session.rounds(stage, candidates, rounds, warm_up):
-            now = sum(1 for one in self.session.run.violations if one.candidate == candidate.name)
-            if now - before[candidate.name] < MOST_ERRORS:
+        for candidate, is_kept in self._context.rounds(stage, candidates, rounds, warm_up):
+            now = sum(1 for one in self.run.violations if one.candidate == candidate.name)
+            if now - before[candidate.name] < MAX_ERRORS:
                 standby.wait(candidate)
-                yield candidate, kept
+                yield candidate, is_kept
 
-    def check_events(self, candidate: Candidate, wrong: list[str], profile: str = "") -> None:
-        for text in wrong:
-            self.session.run.violation(candidate.name, "event order", text, profile)
+    def check_events(self, shim: Shim, profile: str = "") -> None:
+        """After a lifecycle: events out of order are violations."""
+        self.report_events(shim.candidate, self.node.events.finish(shim.id), profile)
 
-    def check_leftovers(self, measure: str) -> None:
-        for name, found in self.node.leftovers(self.candidates).items():
-            for text in found:
-                self.session.run.violation(name, "leak", f"{text} was left behind by {measure}")
+    def report_events(self, candidate: Candidate, errors: list[str], profile: str = "") -> None:
+        for text in errors:
+            self.run.violation(candidate.name, "event order", text, profile)
+
+    def check_leaks(self, measure: str) -> None:
+        for name, leaked in self.node.leaks(self.candidates).items():
+            for text in leaked:
+                self.run.violation(name, "leak", f"leaked {text} (measure {measure})")
 
 
 def is_other_version(candidate: Candidate) -> bool:

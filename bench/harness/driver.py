@@ -1,7 +1,7 @@
-"""containerd's part: runs a shim's commands, dials it, calls it.
+"""Drives a shim as containerd does: runs its commands, connects to it, calls it.
 
-A `Shim` is a candidate's shim as one container sees it, and keeps the clock for nothing: whoever measures does. A
-second container of a pod is a `Shim` of its own, whose `start` finds the pod's daemon, as containerd has it.
+A `Shim` is the shim of one container. It measures no time; the measures do. A second container of a pod is another
+`Shim`, whose `start` returns the address of the pod's daemon, as with containerd.
 """
 
 from __future__ import annotations
@@ -22,23 +22,21 @@ from bench.harness import bundles, leaks
 from bench.harness.bundles import PROCESS, Bundle, Role
 from bench.harness.candidates import Candidate
 from bench.harness.dialects import Endpoint
-from bench.harness.node import Node, node
+from bench.harness.node import Node
 from shim.api import task as api
 from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc.client import Client
 from shim.ttrpc.status import ClosedError, StatusError
 
-__all__ = ["Node", "Shim", "node"]
-
 PROCESS_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Process"
 TIMEOUT = 60.0
 SHUTDOWN_TIMEOUT = 30.0
-EVENT_PATIENCE = 30.0
-LAST_TIMEOUT = 3.0
+EVENT_TIMEOUT = 30.0
+CLEANUP_TIMEOUT = 3.0
 
 
 class Shim:
-    """Use as a context: at its end the shim and all it left is gone."""
+    """Use as a context manager: on exit the shim and its resources are cleaned up."""
 
     def __init__(
         self,
@@ -56,8 +54,12 @@ class Shim:
         node.ids.add(self.id)
         self.bundle = Bundle(node.directory, self.id, profile, args, role)
         self._options = self.bundle.options or candidate.options(node.directory)
-        own = candidate.environment | (variables or {})
-        self._environment = node.environment | candidate.dialect.variables(node.address) | own
+        self._environment = {
+            **node.environment,
+            **candidate.dialect.variables(node.address),
+            **candidate.environment,
+            **(variables or {}),
+        }
         self._log = os.open(self.bundle.path / "log", os.O_RDWR | os.O_NONBLOCK)
         self._client: Client | None = None
         self._daemon = -1
@@ -65,7 +67,7 @@ class Shim:
         self.pid = 0
         #: CPU seconds of the commands that were run.
         self.commands_cpu = 0.0
-        #: Run in every command's process before the program.
+        #: Called in the process of every command before exec.
         self.before_exec: Callable[[], None] | None = None
 
     # Commands.
@@ -80,12 +82,12 @@ class Shim:
         )  # fmt: skip
         if process.stdin is not None:
             with process.stdin:
-                process.stdin.write(stdin)  # smaller than a pipe
+                process.stdin.write(stdin)  # fits into a pipe
         output, errors = read_output(process)
         self.commands_cpu += reap(process)
         if process.returncode:
-            said = (output + errors).decode(errors="replace").strip()
-            raise RuntimeError(f"{self.candidate.name}: {action} failed with {process.returncode}: {said}")
+            text = (output + errors).decode(errors="replace").strip()
+            raise RuntimeError(f"{self.candidate.name}: {action} failed with {process.returncode}: {text}")
         return output
 
     def start(self) -> None:
@@ -95,7 +97,7 @@ class Shim:
             self.endpoint = dialect.endpoint(output)
         except ValueError as error:
             raise RuntimeError(f"{self.candidate.name}: {error}") from error
-        self.node.told.setdefault(self.candidate.name, set()).add(self.endpoint.path)
+        self.node.addresses.setdefault(self.candidate.name, set()).add(self.endpoint.path)
 
     def delete(self) -> None:
         self.command("delete", bundle=str(self.bundle.path))
@@ -103,15 +105,15 @@ class Shim:
     # Calls.
 
     def connect(self) -> None:
-        """The first call, which also tells who the daemon is."""
+        """Connects and calls Connect, which returns the pid of the daemon."""
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(TIMEOUT)
         connection.connect(self.endpoint.path)
         connection.settimeout(None)
         self._client = Client(connection)
-        answer = self.call("Connect", api.ConnectRequest(id=self.id))
+        response = self.call("Connect", api.ConnectRequest(id=self.id))
         if not self.is_member:
-            self.pid = api.ConnectResponse.decode(answer).shim_pid
+            self.pid = api.ConnectResponse.decode(response).shim_pid
             self._daemon = os.pidfd_open(self.pid)
 
     def call(self, method: str, request: Any) -> bytes:
@@ -136,38 +138,38 @@ class Shim:
         self.call("Kill", api.KillRequest(id=self.id, exec_id=exec_id, signal=signal.SIGKILL))
 
     def wait(self, exec_id: str = "") -> int:
-        answer = self.call("Wait", api.WaitRequest(id=self.id, exec_id=exec_id))
-        return api.WaitResponse.decode(answer).exit_status
+        response = self.call("Wait", api.WaitRequest(id=self.id, exec_id=exec_id))
+        return api.WaitResponse.decode(response).exit_status
 
     def delete_task(self, exec_id: str = "") -> None:
         self.call("Delete", api.DeleteRequest(id=self.id, exec_id=exec_id))
 
     def run(self) -> int:
-        """From nothing to a running container, whose process has this pid."""
+        """start, Connect, Create, Start; returns the pid of the container's process."""
         self.start()
         self.connect()
         self.create()
         return self.start_task()
 
-    def end(self) -> None:
-        """From a running container to nothing."""
+    def stop(self) -> None:
+        """Kill, Wait, Delete, Shutdown, delete."""
         self.kill()
         self.wait()
         self.delete_task()
-        self.await_last_event()
+        self.wait_delete_event()
         if self.is_member:
-            self.hang_up()
+            self.disconnect()
         else:
             self.shut_down()
-            self.wait_gone()
+            self.wait_exit()
         self.delete()
 
-    # Figures and the end.
+    # CPU time and exit.
 
-    def await_last_event(self) -> None:
-        """Go's shims may drop what they have not sent when they are told to end. One that sends none is found out."""
+    def wait_delete_event(self) -> None:
+        """Go shims may drop unsent events on Shutdown. A missing event is reported by the event check."""
         try:
-            self.node.events.wait(self.id, "delete", patience=EVENT_PATIENCE)
+            self.node.events.wait(self.id, "delete", timeout=EVENT_TIMEOUT)
         except RuntimeError:
             pass
 
@@ -179,27 +181,27 @@ class Shim:
         try:
             self.call("Shutdown", api.ShutdownRequest(id=self.id))
         except ClosedError:
-            pass  # it may be gone before its answer is
-        self.hang_up()
+            pass  # it may exit before it responds
+        self.disconnect()
 
-    def hang_up(self) -> None:
-        """As containerd does when it is done with a task: a shim may wait for that."""
+    def disconnect(self) -> None:
+        """containerd closes the connection when it has deleted a task, and a shim may wait for that."""
         assert self._client is not None
         self._client.close()
 
-    def wait_gone(self) -> None:
+    def wait_exit(self) -> None:
         poller = select.poll()
         poller.register(self._daemon, select.POLLIN)
         if not poller.poll(SHUTDOWN_TIMEOUT * 1e3):
             signal.pidfd_send_signal(self._daemon, signal.SIGKILL)
-            raise RuntimeError(f"{self.candidate.name}: a shim did not end within {SHUTDOWN_TIMEOUT:.0f} s of Shutdown")
+            raise RuntimeError(f"{self.candidate.name}: no exit within {SHUTDOWN_TIMEOUT:.0f} s of Shutdown")
 
     def __enter__(self) -> Shim:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and self._client is not None and not self.is_member:
-            self._give_up()
+            self._clean_up()
         if self._client is not None:
             self._client.close()
         if self._daemon >= 0:
@@ -212,13 +214,13 @@ class Shim:
             try:
                 self.delete()
             except (RuntimeError, OSError):
-                pass  # what is left is found at the end of the run
+                pass  # the leak check reports what remains
         os.close(self._log)
-        if not leaks.mounts(self.bundle.path):  # never through a mount
+        if not leaks.mounts(self.bundle.path):  # never delete through a mount
             shutil.rmtree(self.bundle.path, ignore_errors=True)
 
-    def _give_up(self) -> None:
-        """Something has failed: a last Kill, Delete and Shutdown, as containerd would, whatever comes of them."""
+    def _clean_up(self) -> None:
+        """After a failure: Kill, Delete and Shutdown as containerd does; their errors are ignored."""
         assert self._client is not None
         for method, request in (
             ("Kill", api.KillRequest(id=self.id, signal=signal.SIGKILL)),
@@ -226,13 +228,13 @@ class Shim:
             ("Shutdown", api.ShutdownRequest(id=self.id)),
         ):
             try:
-                self._client.call(self.endpoint.service, method, request.encode(), timeout=LAST_TIMEOUT)
+                self._client.call(self.endpoint.service, method, request.encode(), timeout=CLEANUP_TIMEOUT)
             except (StatusError, ClosedError, OSError):
                 pass
         if self._daemon >= 0:
             poller = select.poll()
             poller.register(self._daemon, select.POLLIN)
-            poller.poll(LAST_TIMEOUT * 1e3)
+            poller.poll(CLEANUP_TIMEOUT * 1e3)
 
 
 def new_id() -> str:
@@ -240,9 +242,9 @@ def new_id() -> str:
 
 
 def read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """Everything it says, until all who hold its output have closed it, as containerd reads it."""
+    """stdout and stderr until every holder has closed them, as containerd reads them."""
     pipes = {pipe.fileno(): pipe for pipe in (process.stdout, process.stderr) if pipe is not None}
-    said: dict[int, bytes] = dict.fromkeys(pipes, b"")
+    received: dict[int, bytes] = dict.fromkeys(pipes, b"")
     poller = select.poll()
     for descriptor in pipes:
         poller.register(descriptor, select.POLLIN)
@@ -253,15 +255,15 @@ def read_output(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
         if not ready:
             process.kill()
             process.wait()
-            raise RuntimeError(f"{process.args!r} has not closed its output within {TIMEOUT:.0f} s")
+            raise RuntimeError(f"{process.args!r} did not close its output within {TIMEOUT:.0f} s")
         for descriptor, _ in ready:
             chunk = os.read(descriptor, 1 << 16)
-            said[descriptor] += chunk
+            received[descriptor] += chunk
             if not chunk:
                 poller.unregister(descriptor)
                 pipes[descriptor].close()
                 waiting.discard(descriptor)
-    output, errors = [*said.values(), b""][:2]
+    output, errors = [*received.values(), b""][:2]
     return output, errors
 
 

@@ -1,4 +1,4 @@
-"""Where a run took place: what must be known before figures of two runs are laid side by side."""
+"""The environment of a run: machine, system, versions. Two runs are comparable only if these are."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from bench.report.results import About
+from bench.report.results import CandidateInfo
 
-SHORT = 20.0
+COMMAND_TIMEOUT = 20.0
 
 
 def environment() -> dict[str, Any]:
-    """Of this machine, now: the load is that before anything was started."""
+    """Of this machine, before the run: the load is without the run's own."""
     return {
         "machine": platform.machine(),
         "system": platform.system(),
@@ -37,16 +37,17 @@ def environment() -> dict[str, Any]:
     }
 
 
-def about(name: str, program: Path, subject: bool, note: str = "") -> About:
-    """A candidate as it lies on disk; its version is what it says to `-v`, which every shim v2 program knows."""
+def candidate_info(name: str, program: Path, subject: bool, note: str = "") -> CandidateInfo:
+    """Digest and version of a candidate; every shim v2 program prints its version for `-v`."""
     try:
         digest = hashlib.sha256(program.read_bytes()).hexdigest()
     except OSError:
         digest = ""
-    return About(name, str(program), version(program), digest, subject, note)
+    return CandidateInfo(name, str(program), version(program), digest, subject, note)
 
 
 def version(program: Path) -> str:
+    """Empty if it prints none."""
     text = _output([str(program), "-v"])
     found = re.search(r"[Vv]ersion:\s*(\S+)", text)
     return found[1] if found else ""
@@ -55,7 +56,7 @@ def version(program: Path) -> str:
 def _output(command: list[str]) -> str:
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=SHORT
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=COMMAND_TIMEOUT
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -1,7 +1,7 @@
-"""containerd's events endpoint: takes what shims forward, notes when it came, and whether it came in order.
+"""containerd's events endpoint: receives forwarded events, records their time, and checks their order.
 
-The order of a task is create, start, exit, delete; of an exec exec-added, exec-started, exit, delete, and all of it
-between start and exit of its task. Each comes once. The delete of an exec is optional, since the runc shim sends
+The order for a task is create, start, exit, delete; for an exec it is exec-added, exec-started, exit, delete, all
+between start and exit of its task. Each event comes once. The delete of an exec is optional, since the runc shim sends
 none.
 """
 
@@ -12,17 +12,19 @@ import threading
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
+
+from attrs import frozen
 
 from runhcs.task_events import SERVICE, exec_of, read
 from shim.ttrpc.server import Call, Method, Server
 
 TASK_ORDER = ["create", "start", "exit", "delete"]
 EXEC_ORDER = ["exec-added", "exec-started", "exit", "delete"]
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
-class Event(NamedTuple):
+@frozen
+class Event:
     topic: str
     #: The exec's id; "" for the task itself.
     exec_id: str
@@ -51,31 +53,31 @@ class EventLog:
                 self._changed.notify_all()
         return b""
 
-    def wait(self, task: str, topic: str, exec_id: str = "", patience: float = PATIENCE) -> float:
-        """When this came. Raises RuntimeError if it does not come."""
+    def wait(self, task: str, topic: str, exec_id: str = "", timeout: float = TIMEOUT) -> float:
+        """The time of the event. Raises RuntimeError after the timeout."""
 
         def found() -> Event | None:
             return next((one for one in self._events[task] if (one.topic, one.exec_id) == (topic, exec_id)), None)
 
         with self._changed:
-            event = self._changed.wait_for(found, patience)
+            event = self._changed.wait_for(found, timeout)
             if event is None:
-                told = [f"{one.topic} {one.exec_id}".strip() for one in self._events[task]]
-                raise RuntimeError(f"no {topic} event of {exec_id or task}; there came {told}")
+                received = [f"{one.topic} {one.exec_id}".strip() for one in self._events[task]]
+                raise RuntimeError(f"no {topic} event of {exec_id or task}; received {received}")
             return event.at
 
-    def settle(self, task: str, patience: float = 2.0) -> list[str]:
-        """The life is over: wait for its last event, forget it, and say what was wrong with the order."""
+    def finish(self, task: str, timeout: float = 2.0) -> list[str]:
+        """After a lifecycle: waits for its last event, forgets its events, and returns errors in their order."""
         try:
-            self.wait(task, "delete", patience=patience)
+            self.wait(task, "delete", timeout=timeout)
         except RuntimeError:
-            pass  # the order says so
+            pass  # the order check reports it
         with self._changed:
-            return wrong_order(self._events.pop(task, []))
+            return order_errors(self._events.pop(task, []))
 
 
-def wrong_order(events: list[Event]) -> list[str]:
-    """What is wrong with the events of one whole life; nothing if nothing is."""
+def order_errors(events: list[Event]) -> list[str]:
+    """Errors in the event order of one whole lifecycle."""
     found = []
     by_process: dict[str, list[str]] = defaultdict(list)
     for one in events:
@@ -87,9 +89,9 @@ def wrong_order(events: list[Event]) -> list[str]:
     for exec_id, topics in by_process.items():
         if topics not in (EXEC_ORDER, EXEC_ORDER[:-1]):
             found.append(f"the events of exec {exec_id} were {', '.join(topics)}; expected {', '.join(EXEC_ORDER)}")
-    ended = False
+    has_exited = False
     for one in events:
-        if one.exec_id and ended and one.topic != "delete":
+        if one.exec_id and has_exited and one.topic != "delete":
             found.append(f"{one.topic} of exec {one.exec_id} came after the exit of its task")
-        ended = ended or (one.topic == "exit" and not one.exec_id)
+        has_exited = has_exited or (one.topic == "exit" and not one.exec_id)
     return found

@@ -1,7 +1,7 @@
-"""What shims may leave behind, looked for after a run: one thing left is enough to fail it.
+"""The leak check: resources that shims leaked. One leaked resource fails the run.
 
-Whatever a shim starts has the node's directory in its environment, and all its files are below that directory, but
-for the sockets of shims that choose their place themselves; those are known by the addresses they told.
+Everything that a shim starts has the node's directory in its environment, and its files are below that directory. The
+exception are sockets of shims that choose their own directory; `start` returned their addresses.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-# What ends on its own may need a moment for it.
-PATIENCE = 15.0
+# For what exits or is removed asynchronously.
+TIMEOUT = 15.0
 
 
-def settle(look: Callable[[], list[str]], patience: float = PATIENCE) -> list[str]:
-    """What is found once there is nothing, or once patience is over."""
-    deadline = time.monotonic() + patience
-    while (found := look()) and time.monotonic() < deadline:
+def wait_none(find: Callable[[], list[str]], timeout: float = TIMEOUT) -> list[str]:
+    """Waits until nothing is found; what is still found after the timeout."""
+    deadline = time.monotonic() + timeout
+    while (found := find()) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 
 
-def processes(marks: Iterable[str], spared: Iterable[int] = ()) -> list[str]:
-    """Processes whose environment has one of the marks, `name=value`; the standby of a candidate is meant to stay."""
-    wanted = {mark.encode() for mark in marks}
-    passed_over = {os.getpid(), *spared}
+def processes(marks: Iterable[str], excluded: Iterable[int] = ()) -> list[str]:
+    """Processes whose environment has one of the marks, `name=value`; `excluded` is for standbys, which stay."""
+    searched = {mark.encode() for mark in marks}
+    skipped = {os.getpid(), *excluded}
     found = []
     for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) in passed_over:
+        if not entry.isdigit() or int(entry) in skipped:
             continue
         try:
-            if wanted.isdisjoint(Path("/proc", entry, "environ").read_bytes().split(b"\0")):
+            if searched.isdisjoint(Path("/proc", entry, "environ").read_bytes().split(b"\0")):
                 continue
             command = Path("/proc", entry, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
-            continue  # it has ended, or is not ours to look at
-        found.append(f"process {entry}: {command.strip() or '(ended)'}")
+            continue  # it has exited, or is not readable
+        found.append(f"process {entry}: {command.strip() or '(exited)'}")
     return found
 
 
@@ -47,9 +47,9 @@ def mounts(directory: Path) -> list[str]:
     return [f"mount {point}" for point in points if point.startswith(f"{os.path.realpath(directory)}/")]
 
 
-def sockets(told: Iterable[str], directories: Iterable[Path]) -> list[str]:
-    """Of the addresses that shims told those that are still there, and whatever lies in directories of their own."""
-    found = {path for path in told if os.path.lexists(path)}
+def sockets(addresses: Iterable[str], directories: Iterable[Path]) -> list[str]:
+    """Those of the addresses that still exist, and everything in the candidates' socket directories."""
+    found = {path for path in addresses if os.path.lexists(path)}
     for directory in directories:
         if directory.is_dir():
             found |= {str(path) for path in directory.iterdir() if not path.name.startswith("standby-")}
@@ -61,19 +61,19 @@ def systems(status: dict[str, Any]) -> list[str]:
 
 
 def runc_state(directory: Path) -> list[str]:
-    """State of containers that runc was never asked to delete."""
-    return [f"runc's state of {path.name}" for path in directory.glob("*/*") if path.is_dir()]
+    """State of containers that runc did not delete."""
+    return [f"runc state of {path.name}" for path in directory.glob("*/*") if path.is_dir()]
 
 
 def control_groups(ids: Iterable[str], root: Path = Path("/sys/fs/cgroup")) -> list[str]:
-    """Groups that runc has made for containers; it names them by their ids."""
+    """Groups that runc created for containers; they are named by container id."""
     hierarchies = [root, *(path for path in root.glob("*") if path.is_dir())]
     return [f"control group {path}" for name in ids for one in hierarchies if (path := one / name).is_dir()]
 
 
 def remove_group(path: Path) -> None:
-    """Whose processes have been killed, and may take a moment to be gone."""
-    deadline = time.monotonic() + PATIENCE
+    """Waits for its killed processes to exit."""
+    deadline = time.monotonic() + TIMEOUT
     while path.is_dir() and time.monotonic() < deadline:
         try:
             path.rmdir()

@@ -1,4 +1,4 @@
-"""What all candidates share in a run: a directory, an events endpoint, an emulator, and the look for leftovers."""
+"""The node that all candidates of a run share: a directory, an events endpoint, an emulator, and the leak check."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from runhcs.emulator import command as emulator_command
 
 MARK = "BENCH_NODE"
 TIMEOUT = 60.0
-# A standby that nobody needs any more is gone soon after the run.
+# Seconds after which an unused standby exits: soon after the run.
 STANDBY_IDLE = "60"
 
 
@@ -31,9 +32,9 @@ class Node:
         self.directory = directory
         self.address = str(directory / "containerd.sock")
         self.events = EventLog(Path(f"{self.address}.ttrpc"))
-        #: Socket paths that shims have told, by candidate.
-        self.told: dict[str, set[str]] = {}
-        #: Of the containers since the last look for leftovers.
+        #: Socket paths that `start` returned, by candidate.
+        self.addresses: dict[str, set[str]] = {}
+        #: Ids of the containers since the last leak check.
         self.ids: set[str] = set()
         self.spans = directory / "spans"
         self.spans.mkdir()
@@ -48,38 +49,37 @@ class Node:
 
     def _emulator(self, verb: str) -> None:
         control = [sys.executable, "-m", "runhcs", "emulator", "--directory", str(self._hcs), verb]
-        # Not this node's mark: it is no part of a candidate.
+        # Without this node's mark: the emulator does not belong to a candidate.
         subprocess.run(control, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT)
 
     def emulator_status(self) -> dict[str, Any]:
         return emulator_command(str(self._hcs), "status")
 
     def _marks(self) -> set[str]:
-        """What shims and their commands have in their environment, and what containers have."""
+        """Environment variables of the processes of shims and of containers."""
         return {f"{MARK}={self.directory}", *(f"{CONTAINER_MARK}={name}" for name in self.ids)}
 
-    def leftovers(self, candidates: Iterable[Candidate]) -> dict[str, list[str]]:
-        """What each candidate has left behind after a measure; what cannot be told apart is everybody's."""
+    def leaks(self, candidates: Iterable[Candidate]) -> dict[str, list[str]]:
+        """Leaked resources by candidate after a measure; those of an unknown candidate are under `all`."""
         candidates = list(candidates)
         found: dict[str, list[str]] = {}
         for one in candidates:
             own = [one.sockets] if one.sockets is not None else []
-            told = self.told.get(one.name, set())
-            if left := leaks.settle(lambda told=told, own=own: leaks.sockets(told, own)):  # type: ignore[misc]
-                found[one.name] = left
-            told.clear()
-        spared = {pid for one in candidates for pid in standby_pids(one)}
-        shared = leaks.settle(lambda: leaks.processes(self._marks(), spared))
-        shared += leaks.settle(lambda: leaks.systems(self.emulator_status()))
+            addresses = self.addresses.pop(one.name, set())
+            if leaked := leaks.wait_none(partial(leaks.sockets, addresses, own)):
+                found[one.name] = leaked
+        standbys = {pid for one in candidates for pid in standby_pids(one)}
+        shared = leaks.wait_none(lambda: leaks.processes(self._marks(), standbys))
+        shared += leaks.wait_none(lambda: leaks.systems(self.emulator_status()))
         shared += leaks.mounts(self.directory) + leaks.runc_state(self.directory / "runc")
-        shared += leaks.settle(lambda: leaks.control_groups(self.ids))
+        shared += leaks.wait_none(lambda: leaks.control_groups(self.ids))
         self.ids.clear()
         if shared:
             found["all"] = shared
         return found
 
     def close(self) -> None:
-        """Nothing that a candidate has left behind outlives the node."""
+        """Terminates and removes everything that candidates leaked."""
         self.events.close()
         for line in leaks.processes(self._marks()):
             try:
@@ -95,14 +95,14 @@ class Node:
 
 @contextmanager
 def node() -> Iterator[Node]:
-    # Socket paths are short, and so must the directory's be.
+    # A short path, since the length of socket paths is limited.
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
     try:
-        made = Node(directory)
+        created = Node(directory)
         try:
-            yield made
+            yield created
         finally:
-            made.close()
+            created.close()
     finally:
-        if not leaks.mounts(directory):  # never through a mount
+        if not leaks.mounts(directory):  # never delete through a mount
             shutil.rmtree(directory, ignore_errors=True)

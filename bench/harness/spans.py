@@ -1,7 +1,7 @@
-"""What our shim's own spans say (`shim/spans.py`): the phases inside its calls, and how much of a call was HCS's time.
+"""Reads the spans of our shim (`shim/spans.py`): the phases inside its calls, and the time of each call spent in HCS.
 
-A call's overhead is what the caller waited minus what the shim waited for HCS (and for a VM's guest): the part that a
-better shim could save.
+The shim overhead of a call is the duration seen by the caller minus the time the shim waited for HCS (and for a VM's
+guest): the part that a faster shim could save.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+
+from attrs import frozen
 
 from shim.spans import GUEST, HCS, RPC
 
-# Calls whose phases are told.
+# Calls whose phases are reported.
 CALLS = ("Create", "Start", "Kill", "Delete", "Exec")
 
 
-class Span(NamedTuple):
+@frozen
+class Span:
     task: str
     thread: int
     name: str
@@ -31,12 +33,13 @@ class Span(NamedTuple):
 
     @property
     def is_outside(self) -> bool:
-        """Not the shim's own work."""
+        """Time in HCS or in the guest, not in the shim."""
         return self.name.startswith((HCS, GUEST))
 
 
-class RpcSpans(NamedTuple):
-    """One answered call with everything its thread did meanwhile."""
+@frozen
+class RpcSpans:
+    """One call with the spans of its thread inside it."""
 
     method: str
     whole: Span
@@ -44,11 +47,11 @@ class RpcSpans(NamedTuple):
 
     @property
     def outside_ms(self) -> float:
-        """Time that HCS and the guest had."""
+        """Time in HCS and in the guest."""
         return sum(one.milliseconds for one in self.inside if one.is_outside)
 
     def phases(self) -> dict[str, float]:
-        """Milliseconds by name; a phase includes the calls of HCS that were made in it."""
+        """Milliseconds by name; a phase includes its HCS calls."""
         sums: dict[str, float] = defaultdict(float)
         for one in self.inside:
             sums[one.name] += one.milliseconds
@@ -56,7 +59,7 @@ class RpcSpans(NamedTuple):
 
 
 def read(directory: Path) -> list[Span]:
-    """All that shims have left there."""
+    """The spans of all shims that wrote to the directory."""
     found: list[Span] = []
     for path in sorted(directory.glob("*.json")):
         found += parse(path.read_text())
@@ -64,7 +67,7 @@ def read(directory: Path) -> list[Span]:
 
 
 def take(directory: Path, id: str) -> list[Span]:
-    """What the shim of this id left; its file is removed."""
+    """The spans of the shim of this id; removes its file."""
     found: list[Span] = []
     for path in directory.glob(f"{id}-*.json"):
         found += parse(path.read_text())
@@ -75,12 +78,12 @@ def take(directory: Path, id: str) -> list[Span]:
 def parse(text: str) -> list[Span]:
     document = json.loads(text)
     if document["version"] != 1:
-        raise ValueError(f"spans of version {document['version']}: this bench knows version 1")
+        raise ValueError(f"spans of version {document['version']} are not supported, expected version 1")
     return [Span(*one) for one in document["spans"]]
 
 
 def rpcs(spans: Iterable[Span]) -> list[RpcSpans]:
-    """The answered calls, in the order they began."""
+    """The calls, in the order they began."""
     ordered = sorted(spans, key=lambda one: one.begin)
     calls = []
     for whole in ordered:
@@ -98,8 +101,8 @@ def rpcs(spans: Iterable[Span]) -> list[RpcSpans]:
 
 
 def measures(spans: Iterable[Span], waited: dict[str, float]) -> dict[str, float]:
-    """Of one life: every phase of its calls, time in HCS, and the overhead. `waited`: what the caller waited for each
-    call, in milliseconds."""
+    """Of one lifecycle: every phase of its calls, time in HCS, and the shim overhead. `waited`: the duration of each
+    call seen by the caller, in milliseconds."""
     found: dict[str, float] = {}
     for call in rpcs(spans):
         if call.method not in CALLS or f"{call.method}: in HCS" in found:

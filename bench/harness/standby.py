@@ -1,7 +1,7 @@
-"""The standby behind a candidate of ours: which processes it is, and waiting until it is ready.
+"""The standby of our shim: finds its processes and waits until it is ready.
 
-Nobody knocks at its door for this, which would wake the spare: standby and spare have the door's path in their
-command line.
+This does not connect to its socket, which would wake the spare: standby and spare have the path of the socket in their
+command lines.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from pathlib import Path
 
 from bench.harness.candidates import Candidate
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 STEP = 0.02
 
 
-def is_wanted(candidate: Candidate) -> bool:
+def is_enabled(candidate: Candidate) -> bool:
     return candidate.environment.get("RUNHCS_STANDBY") == "1"
 
 
 def pids(candidate: Candidate) -> list[int]:
-    """Standby and spare, if they are there or on their way."""
+    """Of standby and spare, if they run."""
     sockets = candidate.sockets
-    if not is_wanted(candidate) or sockets is None:
+    if not is_enabled(candidate) or sockets is None:
         return []
-    door = os.fsencode(sockets / "standby-")
+    socket = os.fsencode(sockets / "standby-")
     numbers = map(int, filter(str.isdigit, os.listdir("/proc")))
-    return [pid for pid in numbers if any(word.startswith(door) for word in _command(pid))]
+    return [pid for pid in numbers if any(word.startswith(socket) for word in _command(pid))]
 
 
 def wait(candidate: Candidate) -> None:
-    """A candidate with a standby is measured with one that is ready; how often it is not shows in its p99. Before the
-    first start there is none to wait for."""
-    if is_wanted(candidate):
-        deadline = time.monotonic() + PATIENCE
+    """Waits until the standby has its spare, so that measures see a ready one; how often it is not shows in the p99.
+    Before the first start there is no standby to wait for."""
+    if is_enabled(candidate):
+        deadline = time.monotonic() + TIMEOUT
         while len(pids(candidate)) == 1 and time.monotonic() < deadline:
             time.sleep(STEP)
 

@@ -1,7 +1,7 @@
-"""The same shims under a real containerd, by its gRPC API: what a client of containerd waits for.
+"""Lifecycles under a real containerd, through its gRPC API: latency as a client of containerd sees it.
 
-A private containerd, the baseline's own, with root, state and sockets below the run's directory. Every candidate is
-a runtime of it, named by its path.
+The containerd is a private one, of the baseline's version, with root, state and sockets below the run's directory.
+Every candidate is a runtime of it, given by its path.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 
 from bench.harness import bundles, leaks, standby
 from bench.harness.candidates import STANDBY, Candidate
-from bench.harness.context import Lab
+from bench.harness.context import SuiteContext
 from bench.harness.driver import new_id
 from bench.harness.go_programs import cache_directory
+from bench.harness.prerequisites import PrerequisiteError
 from runhcs.containerd.client import Client, ContainerdError
 from runhcs.install import write_launcher
 
@@ -26,7 +27,7 @@ PROFILE = "containerd"
 MEASURES = ("Create", "Start", "Exec and Start", "Kill to exit", "Delete", "Create to running")
 EXEC = "probe"
 TIMEOUT = 60.0
-# No plugin may reach outside of the directory, and none is started that nothing here needs. Names of 1.x and of 2.x.
+# Plugins that use paths outside of the directory or are not needed. Names of 1.x and of 2.x.
 DISABLED = [
     "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri",
     "io.containerd.internal.v1.opt", "io.containerd.internal.v1.tracing", "io.containerd.nri.v1.nri",
@@ -37,19 +38,21 @@ DISABLED = [
 ]  # fmt: skip
 
 
-def program(lab: Lab) -> Path | None:
-    """The one that lies beside the baseline's shim, which may not work under another; else the newest there is."""
-    for one in lab.central:
-        beside = one.program.parent / "containerd"
-        if one.name == lab.session.run.baseline and beside.exists():
-            return beside
+def find_containerd(context: SuiteContext) -> Path:
+    """The containerd beside the baseline's shim, which may not work under another one; else the newest."""
+    for one in context.central:
+        sibling = one.program.parent / "containerd"
+        if one.name == context.run.baseline and sibling.exists():
+            return sibling
     built = sorted(cache_directory().glob("containerd-v*/containerd"))
     installed = shutil.which("containerd")
-    return built[-1] if built else Path(installed) if installed else None
+    if not built and installed is None:
+        raise PrerequisiteError("measure containerd needs containerd: install it or run scripts/go-programs.sh")
+    return built[-1] if built else Path(str(installed))
 
 
 class Containerd:
-    """One, running; use as a context."""
+    """A running containerd; use as a context manager."""
 
     def __init__(self, binary: Path, directory: Path, environment: dict[str, str]) -> None:
         self.directory = directory
@@ -75,9 +78,9 @@ class Containerd:
                 if probe.connect_ex(str(self.address)) == 0:
                     return self
             time.sleep(0.05)
-        said = self._log.read_text(errors="replace")[-2000:]
+        log = self._log.read_text(errors="replace")[-2000:]
         self.__exit__()
-        raise RuntimeError(f"containerd does not start: {said}")
+        raise RuntimeError(f"containerd does not start: {log}")
 
     def __exit__(self, *_: object) -> None:
         self._process.send_signal(signal.SIGTERM)
@@ -91,27 +94,24 @@ class Containerd:
         return [f"bundle {path}" for path in self.state.glob("io.containerd.runtime.v2.task/*/*")]
 
 
-def measure(lab: Lab) -> None:
-    binary = program(lab)
-    if binary is None:
-        lab.session.run.settings["containerd"] = "left out: there is no containerd; run scripts/go-programs.sh"
-        return
-    directory = lab.node.directory / "containerd"
-    environment = lab.node.environment | {"RUNHCS_SOCKET_DIR": str(lab.node.directory / "sc")}
-    candidates = [_as_runtime(lab, one) for one in lab.central]
+def measure(context: SuiteContext) -> None:
+    binary = find_containerd(context)
+    directory = context.node.directory / "containerd"
+    environment = context.node.environment | {"RUNHCS_SOCKET_DIR": str(context.node.directory / "sc")}
+    candidates = [_as_runtime(context, one) for one in context.central]
     try:
         with Containerd(binary, directory, environment) as daemon, Client(str(daemon.address), "bench") as client:
             deadline = time.monotonic() + TIMEOUT
-            lab.session.run.environment["containerd"] = _version(client, deadline)
-            sizes = lab.sizes
-            rounds = lab.rounds("under containerd", candidates, sizes.containerd_rounds, sizes.short_warm_up)
-            for candidate, kept in rounds:
-                times = lab.attempt(candidate, PROFILE, life, lab, candidate, client)
-                if times is not None and kept:
+            context.run.environment["containerd"] = _version(client, deadline)
+            sizes = context.sizes
+            rounds = context.rounds("under containerd", candidates, sizes.containerd_rounds, sizes.short_warm_up)
+            for candidate, is_kept in rounds:
+                times = context.attempt(candidate, PROFILE, lifecycle, context, candidate, client)
+                if times is not None and is_kept:
                     for name in MEASURES:
-                        lab.session.measure(name, "ms", "latency", PROFILE).add(candidate.name, times[name])
-            for text in leaks.settle(daemon.bundles):
-                lab.session.run.violation("all", "leak", f"{text} was left behind", PROFILE)
+                        context.measure(name, "ms", "latency", PROFILE).add(candidate.name, times[name])
+            for text in leaks.wait_none(daemon.bundles):
+                context.run.violation("all", "leak", f"leaked {text}", PROFILE)
     finally:
         for candidate in candidates:
             for pid in standby.pids(candidate):
@@ -128,25 +128,25 @@ def _version(client: Client, deadline: float) -> str:
             time.sleep(0.1)
 
 
-def _as_runtime(lab: Lab, candidate: Candidate) -> Candidate:
-    """containerd's environment is everybody's: what a candidate's own says has to be in its program."""
+def _as_runtime(context: SuiteContext, candidate: Candidate) -> Candidate:
+    """All shims inherit containerd's environment, so a candidate's own settings have to be in its program."""
     if not candidate.is_ours:
         return candidate
-    wants = candidate.name == STANDBY
-    binaries = lab.node.directory / ("bin-standby" if wants else "bin-cold")
+    has_standby = candidate.name == STANDBY
+    binaries = context.node.directory / ("bin-standby" if has_standby else "bin-cold")
     binaries.mkdir(exist_ok=True)
-    variables = {"RUNHCS_SOCKET_DIR": str(lab.node.directory / "sc"), "RUNHCS_STANDBY": "1" if wants else "0"}
-    return Candidate(candidate.name, write_launcher(binaries, wants), variables)
+    variables = {"RUNHCS_SOCKET_DIR": str(context.node.directory / "sc"), "RUNHCS_STANDBY": "1" if has_standby else "0"}
+    return Candidate(candidate.name, write_launcher(binaries, has_standby), variables)
 
 
-def life(lab: Lab, candidate: Candidate, client: Client) -> dict[str, float]:
+def lifecycle(context: SuiteContext, candidate: Candidate, client: Client) -> dict[str, float]:
     """Milliseconds of each step."""
     times: dict[str, float] = {}
     name = new_id()
-    bundle = bundles.Bundle(lab.node.directory, name, "")
-    lab.node.ids.add(name)
+    bundle = bundles.Bundle(context.node.directory, name, bundles.PROCESS)
+    context.node.ids.add(name)
     try:
-        options = candidate.options(lab.node.directory)
+        options = candidate.options(context.node.directory)
         client.create_container(name, bundle.spec, runtime=str(candidate.program), options=options)
         try:
             begin = time.perf_counter()
@@ -175,16 +175,16 @@ def _task(client: Client, id: str, times: dict[str, float]) -> None:
     times["Start"] = _since(begin)
     try:
         begin = time.perf_counter()
-        client.exec(id, EXEC, bundles.process(id, bundles.EXEC_ENDS))
+        client.exec(id, EXEC, bundles.process(id, bundles.EXEC_EXIT))
         client.start(id, EXEC)
         times["Exec and Start"] = _since(begin)
         client.wait(id, EXEC)
         client.delete_exec(id, EXEC)
     finally:
-        ending = client.begin_wait(id, timeout=TIMEOUT)
+        waiting = client.begin_wait(id, timeout=TIMEOUT)
         begin = time.perf_counter()
         client.kill(id, signal.SIGKILL)
-        ending.result()
+        waiting.result()
         times["Kill to exit"] = _since(begin)
 
 

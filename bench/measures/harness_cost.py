@@ -1,6 +1,6 @@
-"""What measuring itself costs: a command that does nothing, and a call that is answered at once.
+"""The cost of measuring itself: a command that does nothing, and a call that returns at once.
 
-Both are taken by the very code that runs and calls shims, so they are the floor that every figure stands on.
+Both use the code that runs and calls shims, so they are the lower limit of every latency.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.harness.context import Lab
+from bench.harness.context import SuiteContext
 from bench.harness.driver import read_output, reap
-from bench.measures.ttrpc_calls import server
+from bench.harness.go_programs import ttrpc_server
 from shim.api.wire import put_bytes
 from shim.ttrpc.client import Client
 
@@ -23,15 +23,16 @@ COMMANDS = 30
 CALLS = 300
 
 
-def measure(lab: Lab) -> None:
-    lab.session.progress.say("harness")
+def measure(context: SuiteContext) -> None:
+    context.progress.stage("harness cost")
     for _ in range(COMMANDS):
-        lab.session.run.cost("harness: a command that does nothing (true)", "ms", command_ms(lab.node.environment))
+        value = command_ms(context.node.environment)
+        context.run.harness_cost("harness: a command that does nothing (true)", "ms", value)
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp") as directory:
         path = Path(directory, "s")
-        with server([sys.executable, "-m", "bench.measures.ttrpc_server"], path):
+        with ttrpc_server([sys.executable, "-m", "bench.measures.ttrpc_server"], path):
             for value in calls_ms(path):
-                lab.session.run.cost("harness: a call that does nothing (echo)", "ms", value)
+                context.run.harness_cost("harness: a call that does nothing (echo)", "ms", value)
 
 
 def command_ms(environment: dict[str, str]) -> float:

@@ -1,4 +1,7 @@
-"""One container's whole life, each step by the clock: from the start command to the delete command."""
+"""One lifecycle of one container, with the duration of each step: from the start command to the delete command.
+
+This module is no measure of its own: `lifecycles` and `phases` run rounds of it.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,13 @@ from pathlib import Path
 from bench.harness import bundles, spans
 from bench.harness.bundles import HYPERVISOR, PROCESS
 from bench.harness.candidates import Candidate
-from bench.harness.driver import TIMEOUT, Node, Shim
+from bench.harness.driver import TIMEOUT, Shim
+from bench.harness.node import Node
 from bench.harness.spans import Span
 from shim.api import task as api
 from shim.ttrpc.status import UNIMPLEMENTED, StatusError
 
-# Each measure in the order they are shown; all are milliseconds.
+# The measures in display order, all in milliseconds.
 MEASURES = (
     "start",
     "start to Connect",
@@ -50,13 +54,13 @@ MEASURES = (
 EXEC = "probe"
 
 
-class Life:
-    """What one life told: times in milliseconds, and the shim's spans where it has left some."""
+class Lifecycle:
+    """Results of one lifecycle: times in milliseconds, the shim's spans if recorded, errors in the event order."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
         self.spans: list[Span] = []
-        self.wrong: list[str] = []
+        self.event_errors: list[str] = []
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -66,7 +70,7 @@ class Life:
 
 
 class FirstByte:
-    """Reads a FIFO and notes when the first byte of it came. Open before the shim is asked to open it."""
+    """Reads a FIFO and records the time of its first byte. Opened before the shim opens it."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -90,7 +94,7 @@ class FirstByte:
     def wait(self) -> float:
         self._thread.join(TIMEOUT + 1)
         if not self.data:
-            raise RuntimeError("the container has said nothing")
+            raise RuntimeError("no output of the container")
         return self.at
 
     def close(self) -> None:
@@ -101,100 +105,100 @@ class FirstByte:
 
 
 def run_once(
-    candidate: Candidate, node: Node, profile: str = PROCESS, *, by_itself: bool = False, with_spans: bool = False
-) -> Life:
-    """`by_itself`: its process ends without a call of Kill. `with_spans`: have our shim keep its spans."""
-    life = Life()
+    candidate: Candidate, node: Node, profile: str = PROCESS, *, exits_itself: bool = False, with_spans: bool = False
+) -> Lifecycle:
+    """`exits_itself`: the process exits without Kill. `with_spans`: our shim records spans."""
+    result = Lifecycle()
     variables = {"RUNHCS_SPANS": str(node.spans)} if with_spans and candidate.is_ours else {}
     with Shim(candidate, node, profile=profile, variables=variables) as shim:
         output, errors = FirstByte(shim.bundle.path / "out"), shim.bundle.path / "err"
         os.mkfifo(errors)
-        held = os.open(errors, os.O_RDWR)  # the runc shim waits for a reader
+        reader = os.open(errors, os.O_RDWR)  # the runc shim waits for a reader
         try:
-            _live(life, shim, output, str(errors), by_itself)
+            _steps(result, shim, output, str(errors), exits_itself)
         finally:
-            os.close(held)
+            os.close(reader)
             output.close()
         if variables:
-            life.spans = spans.take(node.spans, shim.id)
-        life.wrong += node.events.settle(shim.id)
-    return life
+            result.spans = spans.take(node.spans, shim.id)
+        result.event_errors += node.events.finish(shim.id)
+    return result
 
 
-def _live(life: Life, shim: Shim, output: FirstByte, errors: str, by_itself: bool) -> None:
-    with life.step("start to running"):
-        with life.step("start to Connect"):
-            with life.step("start"):
+def _steps(result: Lifecycle, shim: Shim, output: FirstByte, errors: str, exits_itself: bool) -> None:
+    with result.step("start to running"):
+        with result.step("start to Connect"):
+            with result.step("start"):
                 shim.start()
             shim.connect()
-        with life.step("Create"):
+        with result.step("Create"):
             shim.create(output.path, errors)
-        asked = time.perf_counter()
-        with life.step("Start"):
+        requested = time.perf_counter()
+        with result.step("Start"):
             pid = shim.start_task()
-    life.times["Start to first output"] = (output.wait() - asked) * 1e3
-    with life.step("Connect"):
+    result.times["Start to first output"] = (output.wait() - requested) * 1e3
+    with result.step("Connect"):
         shim.call("Connect", api.ConnectRequest(id=shim.id))
-    with life.step("State"):
+    with result.step("State"):
         shim.call("State", api.StateRequest(id=shim.id))
-    with life.step("Pids"):
+    with result.step("Pids"):
         shim.call("Pids", api.PidsRequest(id=shim.id))
-    _optional(life, shim, "Stats", api.StatsRequest(id=shim.id))
+    _optional(result, shim, "Stats", api.StatsRequest(id=shim.id))
     if shim.bundle.profile != HYPERVISOR:
-        _exec(life, shim)
-        _optional(life, shim, "Pause", api.PauseRequest(id=shim.id))
-        if "Pause" in life.times:
-            _optional(life, shim, "Resume", api.ResumeRequest(id=shim.id))
-    ended = time.perf_counter()
-    if by_itself and kill_process(pid, shim.id):
-        life.times["exit to event"] = (shim.node.events.wait(shim.id, "exit") - ended) * 1e3
+        _exec(result, shim)
+        _optional(result, shim, "Pause", api.PauseRequest(id=shim.id))
+        if "Pause" in result.times:
+            _optional(result, shim, "Resume", api.ResumeRequest(id=shim.id))
+    killed = time.perf_counter()
+    if exits_itself and kill_process(pid, shim.id):
+        result.times["exit to event"] = (shim.node.events.wait(shim.id, "exit") - killed) * 1e3
         shim.wait()
     else:
-        with life.step("Kill"):
+        with result.step("Kill"):
             shim.kill()
-        with life.step("Wait"):
+        with result.step("Wait"):
             shim.wait()
-        life.times["Kill to exit event"] = (shim.node.events.wait(shim.id, "exit") - ended) * 1e3
-    with life.step("Delete"):
+        result.times["Kill to exit event"] = (shim.node.events.wait(shim.id, "exit") - killed) * 1e3
+    with result.step("Delete"):
         shim.delete_task()
-    shim.await_last_event()
-    with life.step("Shutdown"):
+    shim.wait_delete_event()
+    with result.step("Shutdown"):
         shim.shut_down()
-    shim.wait_gone()
-    with life.step("delete"):
+    shim.wait_exit()
+    with result.step("delete"):
         shim.delete()
 
 
-def _exec(life: Life, shim: Shim) -> None:
-    with life.step("Exec"):
-        shim.exec(EXEC, bundles.EXEC_WAITS)
-    with life.step("Start of an exec"):
+def _exec(result: Lifecycle, shim: Shim) -> None:
+    with result.step("Exec"):
+        shim.exec(EXEC, bundles.EXEC_WAIT)
+    with result.step("Start of an exec"):
         pid = shim.start_task(EXEC)
-    _optional(life, shim, "CloseIO", api.CloseIORequest(id=shim.id, exec_id=EXEC, stdin=True))
-    ended = time.perf_counter()
+    _optional(result, shim, "CloseIO", api.CloseIORequest(id=shim.id, exec_id=EXEC, stdin=True))
+    killed = time.perf_counter()
     if not kill_process(pid, shim.id):
         shim.kill(EXEC)
-    with life.step("Wait for an exec"):
+    with result.step("Wait for an exec"):
         shim.wait(EXEC)
-    life.times["exec exit to event"] = (shim.node.events.wait(shim.id, "exit", EXEC) - ended) * 1e3
-    with life.step("Delete of an exec"):
+    result.times["exec exit to event"] = (shim.node.events.wait(shim.id, "exit", EXEC) - killed) * 1e3
+    with result.step("Delete of an exec"):
         shim.delete_task(EXEC)
 
 
-def _optional(life: Life, shim: Shim, method: str, request: object) -> None:
-    """A call that a shim may not have."""
+def _optional(result: Lifecycle, shim: Shim, method: str, request: object) -> None:
+    """A call that a shim may not implement."""
     try:
-        with life.step(method):
+        with result.step(method):
             shim.call(method, request)
     except StatusError as error:
-        life.times.pop(method, None)
+        result.times.pop(method, None)
         if error.code != UNIMPLEMENTED:
             raise
 
 
 def kill_process(pid: int, id: str) -> bool:
-    """End a process of a container from outside, as if it had ended by itself. False if the pid is not one of this
-    container's: a guest's, say."""
+    """Kills a process of a container from outside, as if it had exited by itself. False if the pid is not one of this
+    container's processes, but one in a guest, for example."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:

@@ -1,4 +1,4 @@
-"""Whole lives of containers: commands and calls, one container at a time, by profile."""
+"""Rounds of whole lifecycles of containers and pods, by profile (`lifecycle` runs a single one)."""
 
 from __future__ import annotations
 
@@ -6,73 +6,74 @@ import time
 
 from bench.harness.bundles import HYPERVISOR, POD, Role
 from bench.harness.candidates import Candidate
-from bench.harness.context import Lab
+from bench.harness.context import SuiteContext
 from bench.harness.driver import Shim, new_id
 from bench.measures import lifecycle
 
-POD_MEASURES = ("sandbox to running", "container to running", "pod to running", "pod to gone")
+POD_MEASURES = ("sandbox to running", "container to running", "pod to running", "pod teardown")
 
 
-def measure(lab: Lab) -> None:
-    _lives(lab, lab.candidates, lab.sizes.rounds, "")
-    _lives(lab, lab.ours, lab.sizes.vm_rounds, HYPERVISOR)
-    _pods(lab)
+def measure(context: SuiteContext) -> None:
+    _containers(context, context.candidates, context.sizes.lifecycle_rounds, "")
+    _containers(context, context.ours, context.sizes.vm_rounds, HYPERVISOR)
+    _pods(context)
 
 
-def _lives(lab: Lab, candidates: list[Candidate], rounds: int, profile: str) -> None:
-    """Every second life ends by itself, the others by Kill."""
-    warm_up = lab.sizes.short_warm_up if profile else lab.sizes.warm_up
-    lived = dict.fromkeys((one.name for one in candidates), 0)
-    for candidate, kept in lab.rounds(f"lives {profile}".strip(), candidates, rounds, warm_up):
-        lived[candidate.name] += 1
-        by_itself = lived[candidate.name] % 2 == 0
-        life = lab.attempt(
-            candidate, profile, lifecycle.run_once, candidate, lab.node, profile, by_itself=by_itself
+def _containers(context: SuiteContext, candidates: list[Candidate], rounds: int, profile: str) -> None:
+    """In every second lifecycle the process exits by itself, in the others by Kill."""
+    warm_up = context.sizes.short_warm_up if profile else context.sizes.warm_up
+    counts = dict.fromkeys((one.name for one in candidates), 0)
+    for candidate, is_kept in context.rounds(f"lifecycles {profile}".strip(), candidates, rounds, warm_up):
+        counts[candidate.name] += 1
+        exits_itself = counts[candidate.name] % 2 == 0
+        found = context.attempt(
+            candidate, profile, lifecycle.run_once, candidate, context.node, profile, exits_itself=exits_itself
         )
-        if life is None:
+        if found is None:
             continue
-        lab.check_events(candidate, life.wrong, profile)
-        if kept:
+        context.report_events(candidate, found.event_errors, profile)
+        if is_kept:
             for name in lifecycle.MEASURES:
-                if name in life.times:
-                    lab.session.measure(name, "ms", "latency", profile).add(candidate.name, life.times[name])
+                if name in found.times:
+                    context.measure(name, "ms", "latency", profile).add(candidate.name, found.times[name])
 
 
-def _pods(lab: Lab) -> None:
+def _pods(context: SuiteContext) -> None:
     """A sandbox and some containers, served by one shim."""
-    measures = {name: lab.session.measure(name, "ms", "latency", POD) for name in POD_MEASURES}
-    for candidate, kept in lab.rounds("pods", lab.central, lab.sizes.pod_rounds, lab.sizes.short_warm_up):
-        times = lab.attempt(candidate, POD, pod, lab, candidate)
-        if times is not None and kept:
+    measures = {name: context.measure(name, "ms", "latency", POD) for name in POD_MEASURES}
+    sizes = context.sizes
+    for candidate, is_kept in context.rounds("pods", context.central, sizes.pod_rounds, sizes.short_warm_up):
+        times = context.attempt(candidate, POD, pod, context, candidate)
+        if times is not None and is_kept:
             for name, values in times.items():
                 measures[name].add(candidate.name, *values)
 
 
-def pod(lab: Lab, candidate: Candidate) -> dict[str, list[float]]:
+def pod(context: SuiteContext, candidate: Candidate) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in POD_MEASURES}
     name = new_id()
     begin = time.perf_counter()
-    with Shim(candidate, lab.node, role=Role("sandbox", name)) as sandbox:
+    with Shim(candidate, context.node, role=Role("sandbox", name)) as sandbox:
         sandbox.run()
         times["sandbox to running"].append(_since(begin))
         members: list[Shim] = []
         try:
-            for _ in range(lab.sizes.containers):
+            for _ in range(context.sizes.containers):
                 begun = time.perf_counter()
-                members.append(Shim(candidate, lab.node, role=Role("container", name)))
+                members.append(Shim(candidate, context.node, role=Role("container", name)))
                 members[-1].run()
                 times["container to running"].append(_since(begun))
             times["pod to running"].append(_since(begin))
             begun = time.perf_counter()
             for member in members:
-                member.end()
-            sandbox.end()
-            times["pod to gone"].append(_since(begun))
+                member.stop()
+            sandbox.stop()
+            times["pod teardown"].append(_since(begun))
         finally:
             for member in members:
                 member.__exit__(None)
-    for one in (sandbox, *members):
-        lab.check_events(candidate, lab.node.events.settle(one.id), POD)
+    for shim in (sandbox, *members):
+        context.check_events(shim, POD)
     return times
 
 

@@ -1,92 +1,55 @@
-"""Memory of idle shims, a growing number of them at once, each with one running container."""
+"""Memory, threads and descriptors of idle shims, by their number, each with one running container."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
-from pathlib import Path
 
 from bench.harness import standby
 from bench.harness.candidates import Candidate
-from bench.harness.context import Lab
+from bench.harness.context import SuiteContext
 from bench.harness.driver import Shim
+from bench.harness.process_stats import METRICS, process_stats, total_stats
 
-# Measure, unit and kind.
-MEASURES = {
-    "PSS": ("kB", "memory"),
-    "RSS": ("kB", "memory"),
-    "private": ("kB", "memory"),
-    "threads": ("", "count"),
-    "descriptors": ("", "count"),
-}
-# What was set in motion by the last call has come to rest by then.
-SETTLE = 1.0
-# The number at which candidates are compared; all are in the series.
+# Time for background work of the last call to finish.
+SETTLE_SECONDS = 1.0
+# The number of shims at which candidates are compared, or the next lower one; the series have all numbers.
 COMPARED = 10
 
 
-def figures(pid: int) -> dict[str, float]:
-    rollup = {}
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
-        name, value, *_ = line.split()
-        rollup[name.rstrip(":")] = float(value)
-    return {
-        "PSS": rollup["Pss"],
-        "RSS": rollup["Rss"],
-        "private": rollup["Private_Dirty"] + rollup["Private_Clean"],
-        "threads": float(len(os.listdir(f"/proc/{pid}/task"))),
-        "descriptors": float(len(os.listdir(f"/proc/{pid}/fd"))),
-    }
-
-
-def together(pids: Iterable[int]) -> dict[str, float]:
-    """Of several processes; those that have just ended count for nothing."""
-    sums = dict.fromkeys(MEASURES, 0.0)
-    for pid in pids:
-        try:
-            one = figures(pid)
-        except OSError:
-            continue
-        for name in sums:
-            sums[name] += one[name]
-    return sums
-
-
-def measure(lab: Lab) -> None:
-    for candidate in lab.central:
+def measure(context: SuiteContext) -> None:
+    for candidate in context.central:
         with ExitStack() as stack:
-            lab.attempt(candidate, "", _measure, lab, candidate, stack)
+            context.attempt(candidate, "", _measure, context, candidate, stack)
 
 
-def _measure(lab: Lab, candidate: Candidate, stack: ExitStack) -> None:
+def _measure(context: SuiteContext, candidate: Candidate, stack: ExitStack) -> None:
     shims: list[Shim] = []
-    for count in lab.sizes.idle:
+    for count in context.sizes.idle_shims:
         while len(shims) < count:
-            lab.session.progress.step("idle shims", len(shims) + 1, lab.sizes.idle[-1], candidate.name)
-            shims.append(stack.enter_context(Shim(candidate, lab.node)))
+            context.progress.step("idle shims", len(shims) + 1, context.sizes.idle_shims[-1], candidate.name)
+            shims.append(stack.enter_context(Shim(candidate, context.node)))
             shims[-1].run()
         standby.wait(candidate)
-        time.sleep(SETTLE)
-        _note(lab, candidate, count, [figures(shim.pid) for shim in shims])
+        time.sleep(SETTLE_SECONDS)
+        _add_results(context, candidate, count, [process_stats(shim.pid) for shim in shims])
     for shim in shims:
-        shim.end()
-        lab.check_events(candidate, lab.node.events.settle(shim.id))
+        shim.stop()
+        context.check_events(shim)
 
 
-def _note(lab: Lab, candidate: Candidate, count: int, each: list[dict[str, float]]) -> None:
-    behind = together(standby.pids(candidate))
-    for name, (unit, kind) in MEASURES.items():
+def _add_results(context: SuiteContext, candidate: Candidate, count: int, each: list[dict[str, float]]) -> None:
+    of_standby = total_stats(standby.pids(candidate))
+    for name, (unit, kind) in METRICS.items():
         values = [one[name] for one in each]
-        series = lab.session.run.series(f"{name} per idle shim", unit, "idle shims", kind=kind)
+        series = context.run.series(f"{name} per idle shim", unit, "idle shims", kind=kind)
         series.add(candidate.name, count, *values)
-        if count != max(one for one in lab.sizes.idle if one <= COMPARED):
+        if count != max(one for one in context.sizes.idle_shims if one <= COMPARED):
             continue
-        lab.session.measure(f"{name} per idle shim of {count}", unit, kind).add(candidate.name, *values)
-        if standby.is_wanted(candidate):
-            lab.session.measure(f"{name} of standby and spare", unit, kind).add(candidate.name, behind[name])
-    whole = (sum(one["PSS"] for one in each) + behind["PSS"]) / count
-    lab.session.run.series("PSS per idle shim, standby included", "kB", "idle shims", kind="memory").add(
-        candidate.name, count, whole
+        context.measure(f"{name} per idle shim of {count}", unit, kind).add(candidate.name, *values)
+        if standby.is_enabled(candidate):
+            context.measure(f"{name} of standby and spare", unit, kind).add(candidate.name, of_standby[name])
+    total = (sum(one["PSS"] for one in each) + of_standby["PSS"]) / count
+    context.run.series("PSS per idle shim, standby included", "kB", "idle shims", kind="memory").add(
+        candidate.name, count, total
     )

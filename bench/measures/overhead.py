@@ -1,7 +1,7 @@
-"""What a call costs a shim beside HCS: its time without the time that the emulator was at work for it.
+"""Shim overhead of a call: its duration without the time that the emulator spent on HCS calls, from its journal.
 
-Calls of HCS may overlap; a moment counts once. What is counted is the emulator's own work by its journal: the way to it
-and back belongs to the shim, and is the same library for every shim.
+HCS calls may overlap; overlapping time counts once. The transport to the emulator and back counts as the shim's, and is
+the same library for every shim.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 Interval = tuple[float, float]
 
 
-def without(journal: Path, begin: float, end: float) -> float:
-    """Seconds of [begin, end], times since the epoch, in which no call of HCS was under way."""
-    return (end - begin) - covered(intervals(journal.read_text().splitlines()), begin, end)
+def overhead_seconds(journal: Path, begin: float, end: float) -> float:
+    """Seconds of [begin, end], times since the epoch, outside of HCS calls."""
+    return (end - begin) - overlap(hcs_intervals(journal.read_text().splitlines()), begin, end)
 
 
-def intervals(lines: Iterable[str]) -> list[Interval]:
+def hcs_intervals(lines: Iterable[str]) -> list[Interval]:
     found = []
     for line in lines:
         entry = json.loads(line)
@@ -29,8 +29,8 @@ def intervals(lines: Iterable[str]) -> list[Interval]:
     return found
 
 
-def covered(found: Iterable[Interval], begin: float, end: float) -> float:
-    """How much of [begin, end] lies in at least one of the intervals."""
+def overlap(found: Iterable[Interval], begin: float, end: float) -> float:
+    """Seconds of [begin, end] that are in at least one of the intervals."""
     total, reached = 0.0, begin
     for first, last in sorted(found):
         first, last = max(first, reached), min(last, end)

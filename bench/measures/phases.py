@@ -1,7 +1,7 @@
-"""What our shim does inside Create, Start, Kill and Delete, told by its own spans; and what the spans cost.
+"""Phases inside Create, Start, Kill, Delete and Exec of our shim, from its spans; and the cost of the spans.
 
-Lives with spans and without take turns. The difference is the spans' cost as a caller sees it; what one span takes is
-measured alone as well, since the difference drowns in the noise of a busy machine.
+Lifecycles with and without spans alternate. The difference is the cost of the spans as a caller sees it. The cost of
+one span is measured separately as well, since the difference is small against the noise of a busy machine.
 """
 
 from __future__ import annotations
@@ -12,81 +12,83 @@ from collections.abc import Iterable
 from bench.harness import spans, standby
 from bench.harness.bundles import HYPERVISOR, PROCESS
 from bench.harness.candidates import Candidate
-from bench.harness.context import Lab
+from bench.harness.context import SuiteContext
 from bench.harness.spans import Span
 from bench.measures import lifecycle
 from shim import spans as recording
 
-KEPT = ("in HCS", "shim overhead")
+REPORTED = ("in HCS", "shim overhead")
 BURST = 2000
 
 
-def measure(lab: Lab) -> None:
-    if not lab.ours:
+def measure(context: SuiteContext) -> None:
+    if not context.ours:
         return
-    _one_span(lab)
-    _profile(lab, PROCESS, lab.sizes.phase_rounds)
-    _profile(lab, HYPERVISOR, max(lab.sizes.vm_rounds // 2, 1))
+    _span_cost(context)
+    _profile(context, PROCESS, context.sizes.phase_rounds)
+    _profile(context, HYPERVISOR, max(context.sizes.vm_rounds // 2, 1))
 
 
-def _profile(lab: Lab, profile: str, rounds: int) -> None:
-    """Which of a pair comes first changes from round to round: the second finds everything warm."""
-    told = "" if profile == PROCESS else profile
-    number = dict.fromkeys((one.name for one in lab.ours), 0)
-    for candidate, kept in lab.rounds(f"phases {told}".strip(), lab.ours, rounds, lab.sizes.short_warm_up):
+def _profile(context: SuiteContext, profile: str, rounds: int) -> None:
+    """The order of a pair alternates between rounds, since the second runs with warm caches."""
+    shown = "" if profile == PROCESS else profile
+    number = dict.fromkeys((one.name for one in context.ours), 0)
+    stage = f"phases {shown}".strip()
+    for candidate, is_kept in context.rounds(stage, context.ours, rounds, context.sizes.short_warm_up):
         number[candidate.name] += 1
-        pair: dict[bool, lifecycle.Life] = {}
+        pair: dict[bool, lifecycle.Lifecycle] = {}
         order = (True, False) if number[candidate.name] % 2 else (False, True)
         for with_spans in order if profile == PROCESS else (True,):
             standby.wait(candidate)
-            life = lab.attempt(
-                candidate, told, lifecycle.run_once, candidate, lab.node, profile, with_spans=with_spans
+            result = context.attempt(
+                candidate, shown, lifecycle.run_once, candidate, context.node, profile, with_spans=with_spans
             )
-            if life is not None:
-                pair[with_spans] = life
+            if result is not None:
+                pair[with_spans] = result
         if True in pair and not pair[True].spans:
-            lab.session.run.violation(candidate.name, "error", "no spans, although they were asked for", told)
-        elif kept and True in pair:
-            _enter(lab, candidate, pair[True], told)
+            context.run.violation(candidate.name, "error", "the shim recorded no spans", shown)
+        elif is_kept and True in pair:
+            _add_results(context, candidate, pair[True], shown)
             if False in pair:
                 name = f"spans: Create and Start of {candidate.name}, with minus without"
-                lab.session.run.cost(name, "ms", _middle(pair[True]) - _middle(pair[False]), note="pairs of lives")
+                difference = _create_and_start(pair[True]) - _create_and_start(pair[False])
+                context.run.harness_cost(name, "ms", difference, note="pairs of lifecycles")
 
 
-def _middle(life: lifecycle.Life) -> float:
-    return life.times["Create"] + life.times["Start"]
+def _create_and_start(result: lifecycle.Lifecycle) -> float:
+    return result.times["Create"] + result.times["Start"]
 
 
-def _enter(lab: Lab, candidate: Candidate, life: lifecycle.Life, profile: str) -> None:
-    for name, value in spans.measures(life.spans, life.times).items():
-        if name.endswith(KEPT):
-            lab.session.measure(name, "ms", "latency", profile).add(candidate.name, value)
+def _add_results(context: SuiteContext, candidate: Candidate, result: lifecycle.Lifecycle, profile: str) -> None:
+    for name, value in spans.measures(result.spans, result.times).items():
+        if name.endswith(REPORTED):
+            context.measure(name, "ms", "latency", profile).add(candidate.name, value)
     seen = set()
-    for call in spans.rpcs(life.spans):
+    for call in spans.rpcs(result.spans):
         if call.method in spans.CALLS and call.method not in seen:
             seen.add(call.method)
             phases = timeline(call.whole, call.inside)
-            lab.session.run.timeline(call.method, profile).add(candidate.name, phases)
+            context.run.timeline(call.method, profile).add(candidate.name, phases)
 
 
 def timeline(whole: Span, inside: Iterable[Span]) -> list[tuple[str, float, float]]:
-    """Phases in milliseconds from the begin of the call; what lies within another is named `outer/inner`."""
+    """Phases in milliseconds from the begin of the call; a phase nested in another is named `outer/inner`."""
     ordered = sorted(inside, key=lambda one: (one.begin, -one.end))
     found = []
-    open_ones: list[tuple[Span, str]] = []
+    stack: list[tuple[Span, str]] = []
     for one in ordered:
-        while open_ones and open_ones[-1][0].end <= one.begin:
-            open_ones.pop()
+        while stack and stack[-1][0].end <= one.begin:
+            stack.pop()
         own = one.name.removeprefix(recording.HCS)
-        path = f"{open_ones[-1][1]}/{own}" if open_ones else own
-        open_ones.append((one, path))
+        path = f"{stack[-1][1]}/{own}" if stack else own
+        stack.append((one, path))
         found.append((path, (one.begin - whole.begin) / 1e6, one.milliseconds))
     return found
 
 
-def _one_span(lab: Lab) -> None:
-    """In this process, which is as good as any."""
-    for name, is_on in (("spans: one that is not kept", False), ("spans: one that is kept", True)):
+def _span_cost(context: SuiteContext) -> None:
+    """Measured in this process."""
+    for name, is_on in (("spans: one span, not recorded", False), ("spans: one span, recorded", True)):
         if is_on:
             recording.enable()
         try:
@@ -95,7 +97,8 @@ def _one_span(lab: Lab) -> None:
                 for _ in range(BURST):
                     with recording.span("x"):
                         pass
-                lab.session.run.cost(name, "us", (time.perf_counter_ns() - begin) / BURST / 1e3, note=f"{BURST} each")
+                value = (time.perf_counter_ns() - begin) / BURST / 1e3
+                context.run.harness_cost(name, "us", value, note=f"{BURST} each")
                 if is_on:
                     recording.enable()
         finally:

@@ -1,4 +1,7 @@
-"""Our end of the stdio measure: the shim's relay from stdin to stdout. `python -m bench.measures.relay_process`."""
+"""The process that `relay_throughput` measures: the shim's relay from stdin to stdout.
+
+`python -m bench.measures.relay_process`. A module of its own, since its start counts: it imports nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A container's output through a whole shim: bytes per second from a process to the client's FIFO, and CPU per GiB.
+"""Throughput of a container's stdout through a whole shim to the client's FIFO (`relay_throughput`: the relay alone).
 
-The same program and the same reader for all. What is measured is the time from Start until the reader has everything,
-and what the daemon itself takes meanwhile.
+All candidates run the same writer and reader. The measures are bytes per second from Start until the reader has
+everything, and the CPU time of the daemon per GiB.
 """
 
 from __future__ import annotations
@@ -11,32 +11,32 @@ import subprocess
 import time
 
 from bench.harness.candidates import STANDBY, Candidate
-from bench.harness.context import Lab
+from bench.harness.context import SuiteContext
 from bench.harness.driver import Shim
 
 TIMEOUT = 300
 
 
-def measure(lab: Lab) -> None:
-    # A standby changes nothing of this.
-    candidates = [one for one in lab.central if one.name != STANDBY] or lab.central
-    sizes = lab.sizes
-    for candidate, kept in lab.rounds("container output", candidates, sizes.output_rounds, sizes.short_warm_up):
-        found = lab.attempt(candidate, "", once, lab, candidate, sizes.output_mib)
-        if kept and found is not None:
+def measure(context: SuiteContext) -> None:
+    # A standby does not affect throughput.
+    candidates = [one for one in context.central if one.name != STANDBY] or context.central
+    sizes = context.sizes
+    for candidate, is_kept in context.rounds("container output", candidates, sizes.output_rounds, sizes.short_warm_up):
+        found = context.attempt(candidate, "", once, context, candidate, sizes.output_mib)
+        if is_kept and found is not None:
             rate, cpu = found
-            lab.session.measure("container output", "MiB/s", "throughput").add(candidate.name, rate)
-            lab.session.measure("CPU per GiB of container output", "s", "cpu").add(candidate.name, cpu)
+            context.measure("container output", "MiB/s", "throughput").add(candidate.name, rate)
+            context.measure("CPU per GiB of container output", "s", "cpu").add(candidate.name, cpu)
 
 
-def once(lab: Lab, candidate: Candidate, size: int) -> tuple[float, float]:
+def once(context: SuiteContext, candidate: Candidate, size: int) -> tuple[float, float]:
     """MiB per second, and CPU seconds of the daemon per GiB."""
     args = ["/usr/bin/dd", "if=/dev/zero", "bs=64K", f"count={size * 16}", "status=none"]
-    with Shim(candidate, lab.node, args) as shim:
+    with Shim(candidate, context.node, args) as shim:
         fifo, errors = shim.bundle.path / "stdout", shim.bundle.path / "stderr"
         os.mkfifo(fifo)
         os.mkfifo(errors)
-        held = os.open(errors, os.O_RDWR)  # the runc shim waits for a reader
+        stderr_reader = os.open(errors, os.O_RDWR)  # the runc shim waits for a reader
         reader = subprocess.Popen(
             ["dd", f"if={fifo}", "of=/dev/null", "bs=1M", f"count={size}", "iflag=fullblock", "status=none"]
         )
@@ -51,16 +51,16 @@ def once(lab: Lab, candidate: Candidate, size: int) -> tuple[float, float]:
             seconds, cpu = time.perf_counter() - begin, shim.cpu() - before
             status = shim.wait()
             shim.delete_task()
-            shim.await_last_event()
+            shim.wait_delete_event()
             shim.shut_down()
-            shim.wait_gone()
+            shim.wait_exit()
             shim.delete()
         finally:
-            os.close(held)
+            os.close(stderr_reader)
             if reader.poll() is None:
                 reader.kill()
                 reader.wait()
-    lab.check_events(candidate, lab.node.events.settle(shim.id))
+    context.check_events(shim)
     if status:
-        raise RuntimeError(f"the container that writes ended with {status}")
+        raise RuntimeError(f"the writer in the container exited with {status}")
     return size / seconds, cpu * 1024 / size

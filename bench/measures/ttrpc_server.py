@@ -1,4 +1,4 @@
-"""Our end of the ttrpc_calls measure: the shim's ttrpc server with one inline method.
+"""The server that `ttrpc_calls` and `harness_cost` call: the ttrpc server of the shim with two echo methods.
 
 `python -m bench.measures.ttrpc_server SOCKET`
 """

@@ -1,8 +1,8 @@
-"""The Windows shim, as users get it, beside Microsoft's Go shim: both under Wine, in one prefix, on one emulator.
+"""The Windows shim as distributed against Microsoft's Go shim: both under Wine, in one prefix, on one emulator.
 
-Ours is measured cold and with a standby. Lives of containers, one at a time, the candidates taking turns. The overhead
-of a call is its time without the time that the emulator spent on HCS calls meanwhile, by its journal. Memory is read
-while one container runs, when the shim has had nothing to do for a while.
+Ours is measured cold and with a standby. Lifecycles of containers run one at a time, interleaved. The overhead of a
+call is its duration without the time that the emulator spent on HCS calls meanwhile, from its journal. Memory is
+sampled while one container runs and the shim is idle.
 """
 
 from __future__ import annotations
@@ -18,29 +18,31 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.harness.session import Session
-from bench.measures import memory, overhead
-from bench.report.results import About
+from attrs import frozen
 
-OURS, STANDBY, GO = "runhcs (Wine)", "runhcs standby (Wine)", "Go runhcs (Wine)"
+from bench.harness.context import RunContext
+from bench.harness.goals import WINE_COLD, WINE_GO, WINE_STANDBY
+from bench.harness.prerequisites import CHECKOUT, PrerequisiteError
+from bench.harness.process_stats import METRICS, process_stats
+from bench.measures.overhead import overhead_seconds
+from bench.report.results import CandidateInfo
+
 PROFILE, ISOLATED = "wine", "wine hypervisor"
 SHIM = "containerd-shim-runhcs-v1.exe"
 STEPS = ("start", "Connect", "Create", "Start", "State", "Kill", "Wait", "Delete", "delete")
-# What is compared without HCS; the others hardly call it.
-BARE = ("Create", "Start", "Delete")
-STANDBY_SECONDS = 60.0
-# A shim is idle when threads that wait a while for more work have gone; ours wait ten seconds.
+# Also reported without HCS; the other calls hardly use it.
+WITHOUT_HCS = ("Create", "Start", "Delete")
+STANDBY_TIMEOUT = 60.0
+# A shim is idle when its idle worker threads have exited; ours exit after ten seconds.
 IDLE_SECONDS = 12.0
-ROOT = Path(__file__).resolve().parents[2]
 
 
-@dataclass
+@frozen
 class Shim:
-    """A candidate, in the words of the prefix and of Linux."""
+    """A candidate: its path in the prefix and on Linux."""
 
     name: str
     program: str
@@ -49,81 +51,84 @@ class Shim:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=20, help="lives of each shim (default 20)")
-    parser.add_argument("--vm-rounds", type=int, default=5, help="lives in utility VMs (default 5)")
-    parser.add_argument("--idle-rounds", type=int, default=6, help="times that idle memory is looked at (default 6)")
+    parser.add_argument("--rounds", type=int, default=20, help="lifecycles of each shim (default 20)")
+    parser.add_argument("--vm-rounds", type=int, default=5, help="lifecycles in utility VMs (default 5)")
+    parser.add_argument("--idle-rounds", type=int, default=6, help="samples of idle memory (default 6)")
 
 
-def measure(session: Session, arguments: argparse.Namespace) -> None:
-    with machine() as made:
-        shims = candidates(made)
-        session.run.baseline = GO
+def measure(context: RunContext, arguments: argparse.Namespace) -> None:
+    with wine_machine() as machine:
+        shims = candidates(machine)
+        context.run.baseline = WINE_GO
         for one in shims:
             digest = hashlib.sha256(one.file.read_bytes()).hexdigest()
-            session.run.candidates.append(About(one.name, one.program, "", digest, one.name != GO))
-        with Driver(made) as driver:
+            context.run.add_candidate(CandidateInfo(one.name, one.program, "", digest, one.name != WINE_GO))
+        with Driver(machine) as driver:
             for profile, rounds in ((PROFILE, arguments.rounds), (ISOLATED, arguments.vm_rounds)):
-                for shim, kept in session.rounds(f"lives, {profile}", shims, rounds):
-                    _live(session, driver, shim, profile, kept)
-            for shim, _ in session.rounds("idle memory", shims, arguments.idle_rounds, warm_up=0):
-                _idle(session, driver, shim)
+                for shim, is_kept in context.rounds(f"lifecycles, {profile}", shims, rounds):
+                    _lifecycle(context, driver, shim, profile, is_kept)
+            for shim, _ in context.rounds("idle memory", shims, arguments.idle_rounds, warm_up=0):
+                _idle(context, driver, shim)
 
 
-def _live(session: Session, driver: Driver, shim: Shim, profile: str, kept: bool) -> None:
+def _lifecycle(context: RunContext, driver: Driver, shim: Shim, profile: str, is_kept: bool) -> None:
     try:
-        life = driver.live(shim, isolated=profile == ISOLATED)
-    except LifeError as error:
-        session.run.violation(shim.name, "error", str(error), profile=profile)
+        lifecycle = driver.run(shim, isolated=profile == ISOLATED)
+    except LifecycleError as error:
+        context.run.violation(shim.name, "error", str(error), profile=profile)
         return
-    if not kept:
+    if not is_kept:
         return
-    steps = life.steps
+    steps = lifecycle.steps
     for name in STEPS:
         begin, end = steps[name]
-        session.measure(name, "ms", profile=profile).add(shim.name, (end - begin) * 1e3)
-        if name in BARE:
-            without = overhead.without(driver.journal, begin, end)
-            session.measure(f"{name} without HCS", "ms", profile=profile).add(shim.name, without * 1e3)
+        context.measure(name, "ms", profile=profile).add(shim.name, (end - begin) * 1e3)
+        if name in WITHOUT_HCS:
+            seconds = overhead_seconds(driver.journal, begin, end)
+            context.measure(f"{name} without HCS", "ms", profile=profile).add(shim.name, seconds * 1e3)
     running = steps["Start"][1] - steps["start"][0]
-    session.measure("start to running", "ms", profile=profile).add(shim.name, running * 1e3)
+    context.measure("start to running", "ms", profile=profile).add(shim.name, running * 1e3)
 
 
-def _idle(session: Session, driver: Driver, shim: Shim) -> None:
+def _idle(context: RunContext, driver: Driver, shim: Shim) -> None:
     try:
-        life = driver.live(shim, isolated=False, settle=IDLE_SECONDS)
-    except LifeError as error:
-        session.run.violation(shim.name, "error", str(error), profile=PROFILE)
+        lifecycle = driver.run(shim, isolated=False, idle_seconds=IDLE_SECONDS)
+    except LifecycleError as error:
+        context.run.violation(shim.name, "error", str(error), profile=PROFILE)
         return
-    behind = memory.figures(driver.spare[0]) if shim.standby else {}
-    for name, (unit, kind) in memory.MEASURES.items():
-        session.measure(f"{name} of an idle shim", unit, kind=kind, profile=PROFILE).add(shim.name, life.memory[name])
-        if behind:
-            session.measure(f"{name} of standby", unit, kind=kind, profile=PROFILE).add(shim.name, behind[name])
+    of_standby = process_stats(driver.standby[0]) if shim.standby else {}
+    for name, (unit, kind) in METRICS.items():
+        value = lifecycle.stats[name]
+        context.measure(f"{name} of an idle shim", unit, kind=kind, profile=PROFILE).add(shim.name, value)
+        if of_standby:
+            context.measure(f"{name} of standby", unit, kind=kind, profile=PROFILE).add(shim.name, of_standby[name])
 
 
-class LifeError(Exception):
-    """A life that did not go to its end."""
+class LifecycleError(Exception):
+    """A lifecycle that failed."""
 
 
-class Life:
-    def __init__(self, steps: dict[str, list[float]], figures: dict[str, float]) -> None:
-        self.steps = steps
-        self.memory = figures
+@frozen
+class Lifecycle:
+    #: Step -> begin and end, in seconds since the epoch.
+    steps: dict[str, list[float]]
+    #: Of the idle shim, if they were sampled.
+    stats: dict[str, float]
 
 
 class Driver:
-    """wine_lives.py, in the prefix."""
+    """Runs wine_lifecycles.py in the prefix."""
 
-    def __init__(self, made: Any) -> None:
-        self._machine = made
+    def __init__(self, machine: Any) -> None:
+        self._machine = machine
         self._number = 0
-        #: The standby that the next start can have: its process on Linux, and its pipe.
-        self.spare = (0, "")
-        self.journal = Path(made.environment["HCS_EMULATOR_JOURNAL"])
+        #: The standby that the next start takes over: its Linux pid and its pipe.
+        self.standby = (0, "")
+        self.journal = Path(machine.environment["HCS_EMULATOR_JOURNAL"])
 
     def __enter__(self) -> Driver:
-        script = "Z:" + str(ROOT / "bench" / "wine_lives.py").replace("/", "\\")
-        # Its errors go where nobody waits for their end: shims that live on have the stream, too.
+        script = "Z:" + str(Path(__file__).with_name("wine_lifecycles.py")).replace("/", "\\")
+        # Shims that keep running inherit stderr, so it must not be a pipe that is read to its end.
         self._running = subprocess.Popen(
             ["wine", r"C:\python\python.exe", script], env=self._machine.environment, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -139,45 +144,45 @@ class Driver:
             self._running.kill()
             self._running.wait()
 
-    def live(self, shim: Shim, isolated: bool, settle: float = 0.0) -> Life:
+    def run(self, shim: Shim, isolated: bool, idle_seconds: float = 0.0) -> Lifecycle:
         self._number += 1
-        name = f"life{self._number}"
+        name = f"lifecycle{self._number}"
         directory = self._machine.drive / "bench" / name
         directory.mkdir(parents=True)
         windows = rf"C:\bench\{name}"
-        # As if nobody else had been measured: no standby is being loaded meanwhile.
-        switch = {"RUNHCS_STANDBY": "1" if shim.standby else "0"}
-        asked = {"program": shim.program, "directory": windows, "id": name, "isolated": isolated, "environment": switch}
-        spare = self.spare[0] if shim.standby else 0
-        self._say(asked)
-        answer = self._hear()
-        figures: dict[str, float] = {}
-        if "idle" in answer:
-            time.sleep(settle)
-            figures = memory.figures(_daemon(name) or spare)
-            self._say({})
-            answer = self._hear()
+        # A cold shim must not start a standby.
+        environment = {"RUNHCS_STANDBY": "1" if shim.standby else "0"}
+        request = {"program": shim.program, "directory": windows, "id": name, "isolated": isolated}
+        standby = self.standby[0] if shim.standby else 0
+        self._send({**request, "environment": environment})
+        response = self._receive()
+        stats: dict[str, float] = {}
+        if "idle" in response:
+            time.sleep(idle_seconds)
+            stats = process_stats(_daemon(name) or standby)
+            self._send({})
+            response = self._receive()
         if shim.standby:
             self._wait_standby()
-        if "error" in answer:
-            raise LifeError(answer["error"])
+        if "error" in response:
+            raise LifecycleError(response["error"])
         shutil.rmtree(directory, ignore_errors=True)
-        return Life(answer["steps"], figures)
+        return Lifecycle(response["steps"], stats)
 
     def _wait_standby(self) -> None:
-        """Until there is another that listens."""
-        taken = self.spare[0]
-        end = time.monotonic() + STANDBY_SECONDS
-        while not (found := self._standby(taken)):
+        """Waits until another standby listens."""
+        taken = self.standby[0]
+        end = time.monotonic() + STANDBY_TIMEOUT
+        while not (found := self._find_standby(taken)):
             if time.monotonic() > end:
-                raise SystemExit("bench: no standby has been left")
+                raise SystemExit("bench: the shim started no standby")
             time.sleep(0.05)
-        self.spare = found
-        self._say({"listening": found[1]})
-        if "error" in self._hear():
-            raise SystemExit("bench: a standby does not listen")
+        self.standby = found
+        self._send({"listening": found[1]})
+        if "error" in self._receive():
+            raise SystemExit("bench: the standby does not listen")
 
-    def _standby(self, taken: int) -> tuple[int, str] | None:
+    def _find_standby(self, taken: int) -> tuple[int, str] | None:
         mark = f"WINEPREFIX={self._machine.prefix}".encode()
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             try:
@@ -188,22 +193,22 @@ class Driver:
                 continue
         return None
 
-    def _say(self, line: dict[str, Any]) -> None:
+    def _send(self, line: dict[str, Any]) -> None:
         assert self._running.stdin is not None
         self._running.stdin.write(json.dumps(line) + "\n")
         self._running.stdin.flush()
 
-    def _hear(self) -> dict[str, Any]:
+    def _receive(self) -> dict[str, Any]:
         assert self._running.stdout is not None
         line = self._running.stdout.readline()
         if not line:
-            raise SystemExit("bench: the driver in Wine has ended")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+            raise SystemExit("bench: the driver in Wine has exited")
+        response: dict[str, Any] = json.loads(line)
+        return response
 
 
 def _daemon(id: str) -> int:
-    """The Linux pid of the process that was started to serve this id; 0 if none was."""
+    """The Linux pid of the daemon of this id; 0 if there is none."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").split(b"\0")
@@ -215,29 +220,33 @@ def _daemon(id: str) -> int:
     return 0
 
 
-def candidates(made: Any) -> list[Shim]:
+def candidates(machine: Any) -> list[Shim]:
     support = importlib.import_module("tests.wine.conftest")
-    directory = made.drive / "rival"
+    directory = machine.drive / "microsoft"
     directory.mkdir()
     shutil.copy(support.go_programs("hcsshim") / SHIM, directory)
-    ours = made.drive / "node" / SHIM
+    ours = machine.drive / "node" / SHIM
     return [
-        Shim(OURS, rf"C:\node\{SHIM}", ours),
-        Shim(STANDBY, rf"C:\node\{SHIM}", ours, standby=True),
-        Shim(GO, rf"C:\rival\{SHIM}", directory / SHIM),
+        Shim(WINE_COLD, rf"C:\node\{SHIM}", ours),
+        Shim(WINE_STANDBY, rf"C:\node\{SHIM}", ours, standby=True),
+        Shim(WINE_GO, rf"C:\microsoft\{SHIM}", directory / SHIM),
     ]
 
 
 @contextmanager
-def machine() -> Iterator[Any]:
-    """The machine that the Windows tests use: a prefix with the distribution, the emulator's DLLs, the emulator."""
+def wine_machine() -> Iterator[Any]:
+    """The machine of the Wine tests: a prefix with the distribution and the emulator's DLLs, and a running emulator."""
+    if not (CHECKOUT / "tests" / "wine").is_dir():
+        raise PrerequisiteError("measure wine needs tests/wine: run from a checkout")
+    if shutil.which("wine") is None:
+        raise PrerequisiteError("measure wine needs Wine: run scripts/wine-setup.sh")
     support = importlib.import_module("tests.wine.conftest")
     directory = Path(tempfile.mkdtemp(prefix="bench-wine-"))
-    made = support.Machine(directory)
-    made.environment["HCS_EMULATOR_JOURNAL"] = str(directory / "journal.jsonl")
+    machine = support.Machine(directory)
+    machine.environment["HCS_EMULATOR_JOURNAL"] = str(directory / "journal.jsonl")
     try:
-        made.set_up()
-        yield made
+        machine.set_up()
+        yield machine
     finally:
-        made.tear_down()
+        machine.tear_down()
         shutil.rmtree(directory, ignore_errors=True)

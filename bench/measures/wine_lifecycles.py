@@ -1,9 +1,9 @@
-"""What `bench wine` does inside Wine: run by Python for Windows, since only Windows programs can open named pipes.
+"""The process that `wine` runs inside Wine, in Python for Windows: only Windows programs can open named pipes.
 
-A JSON line on stdin asks for one life of a container: {"program", "directory", "id", "isolated", "environment"}. Lines
-on stdout answer: {"idle": …} while the container runs, so that whoever asked can look at the shim's memory and then
-sends any line; and at the end {"steps": {name: [begin, end]}}, in seconds since the epoch by a clock that does not
-jump. {"listening": PIPE} is answered when somebody listens there.
+A JSON line on stdin requests one lifecycle of a container: {"program", "directory", "id", "isolated", "environment"}.
+Lines on stdout are the responses: {"idle": …} while the container runs, so that the caller can sample the shim's memory
+before it sends any line; and then {"steps": {name: [begin, end]}}, in seconds since the epoch by a monotonic clock.
+{"listening": PIPE} is answered when a process listens on the pipe. Standard library only.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMAND = "ping -n 600 127.0.0.1"
 KILL = 9
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class Steps:
-    """When each step began and ended."""
+    """Begin and end of each step."""
 
     def __init__(self) -> None:
         self.times: dict[str, tuple[float, float]] = {}
         self._epoch = time.time() - time.perf_counter()
 
-    def take(self, name: str, call: Callable[[], Any]) -> Any:
+    def time(self, name: str, call: Callable[[], Any]) -> Any:
         begin = time.perf_counter()
         result = call()
         self.times[name] = (self._epoch + begin, self._epoch + time.perf_counter())
         return result
 
 
-def live(driver: Any, scenarios: Any, events: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    extra: dict[str, Any] = {"windows": {"hyperv": {}}} if asked["isolated"] else {}
-    fields = {"options": scenarios.isolated()} if asked["isolated"] else {}
-    shim = driver.Shim(asked["program"], asked["directory"], asked["id"], COMMAND, events, **extra)
-    if asked["isolated"]:
-        scenarios.boot_image(asked["directory"])
-    shim.environment.update(asked["environment"])
+def run_lifecycle(driver: Any, scenarios: Any, events: Any, request: dict[str, Any]) -> dict[str, Any]:
+    extra: dict[str, Any] = {"windows": {"hyperv": {}}} if request["isolated"] else {}
+    fields = {"options": scenarios.isolated()} if request["isolated"] else {}
+    shim = driver.Shim(request["program"], request["directory"], request["id"], COMMAND, events, **extra)
+    if request["isolated"]:
+        scenarios.boot_image(request["directory"])
+    shim.environment.update(request["environment"])
     steps = Steps()
-    task = steps.take("start", shim.start)
-    steps.take("Connect", task.connect)
-    steps.take("Create", lambda: task.create(**fields))
-    steps.take("Start", task.start)
-    steps.take("State", task.state)
-    say({"idle": asked["id"]})
+    task = steps.time("start", shim.start)
+    steps.time("Connect", task.connect)
+    steps.time("Create", lambda: task.create(**fields))
+    steps.time("Start", task.start)
+    steps.time("State", task.state)
+    respond({"idle": request["id"]})
     sys.stdin.readline()
-    steps.take("Kill", lambda: task.kill(KILL))
-    steps.take("Wait", task.wait)
-    steps.take("Delete", task.delete)
+    steps.time("Kill", lambda: task.kill(KILL))
+    steps.time("Wait", task.wait)
+    steps.time("Delete", task.delete)
     scenarios.shut_down(task)
     if not shim.gone():
-        raise TimeoutError(f"the shim of {asked['id']} does not end")
-    steps.take("delete", shim.delete)
+        raise TimeoutError(f"the shim of {request['id']} does not exit")
+    steps.time("delete", shim.delete)
     return {"steps": steps.times}
 
 
-def wait(driver: Any, pipe: str) -> dict[str, Any]:
-    end = time.monotonic() + PATIENCE
+def wait_listening(driver: Any, pipe: str) -> dict[str, Any]:
+    end = time.monotonic() + TIMEOUT
     while not driver.endpoint.exists(pipe):
         if time.monotonic() > end:
-            raise TimeoutError(f"nobody listens on {pipe}")
+            raise TimeoutError(f"no process listens on {pipe}")
         time.sleep(0.02)
     return {"listening": pipe}
 
 
-def say(answer: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")
+def respond(response: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(response) + "\n")
     sys.stdout.flush()
 
 
@@ -82,11 +82,14 @@ def main() -> None:
     events = driver.Events("bench")
     for line in sys.stdin:
         try:
-            asked = json.loads(line)
-            listening = asked.get("listening")
-            say(wait(driver, listening) if listening else live(driver, scenarios, events, asked))
-        except Exception as error:  # one life that fails is a finding, not the end of the run
-            say({"error": f"{type(error).__name__}: {error}"[:500]})
+            request = json.loads(line)
+            pipe = request.get("listening")
+            if pipe:
+                respond(wait_listening(driver, pipe))
+            else:
+                respond(run_lifecycle(driver, scenarios, events, request))
+        except Exception as error:  # a failed lifecycle is a violation; the run continues
+            respond({"error": f"{type(error).__name__}: {error}"[:500]})
     os._exit(0)
 
 

@@ -1,1 +1,1 @@
-"""What a run is turned into: results, statistics, tables, charts, the HTML report."""
+"""Results of a run: the model, statistics, the gate, tables, exports, charts and the HTML report."""

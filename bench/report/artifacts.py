@@ -1,4 +1,4 @@
-"""Everything that is written of a run, in one directory: for people, for spreadsheets, for CI."""
+"""Write the table, the HTML report and all other files of a run from its results.json."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.report import exports, html, tables
-from bench.report.results import Run, load, to_document
+from attrs import asdict
+
+from bench.report import exports, html, tables, terminal
+from bench.report.results import Run
+from bench.report.results_json import load, to_document
 from bench.report.statistics import ratio, slope, summary
 
 DEFAULT = Path("bench-results")
+ENV_KEYS = ("began", "command", "settings", "seed", "baseline", "candidates", "environment")
 
 
 def default_directory() -> Path:
@@ -20,41 +24,34 @@ def default_directory() -> Path:
 
 
 def document(run: Run) -> dict[str, Any]:
-    """results.json: the raw results, and what follows from them for readers that cannot count themselves."""
-    made = to_document(run)
-    for measure, raw in zip(run.measures, made["measures"], strict=True):
+    """results.json: the raw results, plus statistics for readers that do not compute them."""
+    content = to_document(run)
+    for measure, raw in zip(run.measures, content["measures"], strict=True):
         baseline = measure.samples.get(run.baseline_of(measure), ())
-        raw["summary"] = {
-            name: {**summary(values), "ratio": ratio(values, baseline, run.seed)}
-            for name, values in measure.samples.items()
-            if values
-        }
-    for trend, raw in zip(run.trends, made["trends"], strict=True):
-        raw["slope"] = {name: slope(points) for name, points in trend.points.items()}
-    return made
+        raw["summary"] = {}
+        for name, values in measure.samples.items():
+            if values:
+                found = ratio(values, baseline, run.seed)
+                raw["summary"][name] = {**asdict(summary(values)), "ratio": found and found.as_list()}
+    for trend, raw in zip(run.trends, content["trends"], strict=True):
+        slopes = {name: slope(points) for name, points in trend.points.items()}
+        raw["slope"] = {name: found and found.as_list() for name, found in slopes.items()}
+    return content
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("results", type=Path, metavar="RESULTS.json")
-    parser.add_argument("--output", type=Path, help="directory (default: where the results are)")
-
-
-def main(arguments: argparse.Namespace) -> int:
-    run = load(arguments.results)
-    directory = arguments.output or arguments.results.parent
-    write(run, directory)
-    print(tables.text(run))
-    print(f"report: {directory / 'report.html'}")
-    return 0
+def env(run: Run) -> dict[str, Any]:
+    """env.json: machine, time, command and candidates."""
+    content = to_document(run)
+    return {name: content[name] for name in ENV_KEYS}
 
 
 def write(run: Run, directory: Path) -> list[Path]:
-    """Returns what was written."""
+    """Returns the written files."""
     directory.mkdir(parents=True, exist_ok=True)
     files = {
         "results.json": json.dumps(document(run), indent=1),
         "env.json": json.dumps(env(run), indent=1),
-        "results.txt": tables.text(run),
+        "results.txt": tables.text(tables.all_tables(run)),
         "results.csv": exports.raw_csv(run),
         "summary.csv": exports.summary_csv(run),
         "results.bench": exports.benchstat(run),
@@ -66,8 +63,14 @@ def write(run: Run, directory: Path) -> list[Path]:
     return [directory / name for name in files]
 
 
-def env(run: Run) -> dict[str, Any]:
-    """env.json: where, when and with whom."""
-    made = to_document(run)
-    kept = ("began", "command", "settings", "seed", "baseline", "candidates", "environment")
-    return {name: made[name] for name in kept}
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", type=Path, metavar="RESULTS.json")
+    parser.add_argument("--output", type=Path, help="directory (default: that of the results)")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    run = load(arguments.results)
+    written = write(run, arguments.output or arguments.results.parent)
+    terminal.print_tables(tables.all_tables(run))
+    terminal.print_run(run, written)
+    return 0

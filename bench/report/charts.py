@@ -1,4 +1,4 @@
-"""Charts of a run, one function each, returning SVG. They draw what the tables say; pointing at a mark tells it."""
+"""Charts of a run as SVG, one function each. They show the data of the tables; every mark has a tooltip."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from statistics import median
 
 from bench.report import svg
 from bench.report.results import Measure, Run, Series, Timeline, Trend
-from bench.report.statistics import percentile, ratio, slope, summary, sure
+from bench.report.statistics import Interval, enough_samples, percentile, ratio, slope, summary
 from bench.report.svg import WIDTH, Scale
-from bench.report.tables import number, ratio_text, typical
+from bench.report.tables import number, ratio_text, typical_phases
 
-# More dots than this say no more; then every n-th of the sorted ones is drawn, the extremes always.
-MOST_DOTS = 250
-MOST_ON_A_LINE = 300
+# Above this number of samples only every n-th of the sorted ones is drawn, and always the extremes.
+MAX_DOTS = 250
+MAX_LINE_POINTS = 300
 # Beyond this spread of values a linear axis would hide the small ones.
 LINEAR_SPREAD = 8.0
-# Phases that would be a hair's breadth are counted, not drawn.
-SMALLEST_PHASE = 0.003
+# Shorter phases, as a share of the whole, are counted but not drawn.
+MIN_PHASE_SHARE = 0.003
 LEFT, RIGHT = 8.0, WIDTH - 12
 
 
 class Colours:
-    """Each candidate's number in the run: the same colour and shape in every chart."""
+    """Each candidate's number in the run: it has the same colour and shape in every chart."""
 
     def __init__(self, run: Run) -> None:
         names = [one.name for one in run.candidates]
         for one in run.measures:
             names += one.samples
-        for series in run.series_:
+        for series in run.all_series:
             names += series.points
         for trend in run.trends:
             names += trend.points
@@ -45,27 +45,27 @@ class Colours:
 
 
 def forest(run: Run, measures: Sequence[Measure], name: str) -> str:
-    """Ratios with their intervals, one line per measure and candidate; a thick bar where the goal is."""
+    """A forest plot: ratios with their intervals, one line per measure and candidate; a thick bar marks the goal."""
     colours = Colours(run)
-    rows = []
+    rows: list[tuple[Measure, str, Interval]] = []
     for measure in measures:
         baseline = run.baseline_of(measure)
-        for candidate in run.names(one for one in measure.samples if one != baseline):
+        for candidate in run.in_order(one for one in measure.samples if one != baseline):
             found = ratio(measure.samples[candidate], measure.samples.get(baseline, ()), run.seed)
-            if found is not None and found[0] > 0:
+            if found is not None and found.value > 0:
                 rows.append((measure, candidate, found))
     if not rows:
         return ""
-    shown = run.names(dict.fromkeys(candidate for _, candidate, _ in rows))
+    shown = run.in_order(dict.fromkeys(candidate for _, candidate, _ in rows))
     out, y = svg.legend(colours.of(shown))
     top = y
     goals = [goal for measure, _, _ in rows for goal in measure.goals.values()]
-    low = min(0.8, *(max(found[1], found[0] / 20) for _, _, found in rows), *goals)
-    high = max(1.25, *(min(found[2], found[0] * 20) for _, _, found in rows), *goals)
+    low = min(0.8, *(max(found.low, found.value / 20) for _, _, found in rows), *goals)
+    high = max(1.25, *(min(found.high, found.value * 20) for _, _, found in rows), *goals)
     scale = Scale(low * 0.9, high * 1.1, LEFT, RIGHT - 118, log=True)
     marks = []
     last = None
-    for measure, candidate, (value, below, above) in rows:
+    for measure, candidate, found in rows:
         if measure is not last:
             y += 22
             better = "" if measure.better == "lower" else " (higher is better)"
@@ -73,28 +73,29 @@ def forest(run: Run, measures: Sequence[Measure], name: str) -> str:
             last = measure
         y += 16
         middle = y - 4
-        words = f"{measure.title}, {candidate}: {value:.2f} [{below:.2f}, {above:.2f}]"
+        tooltip = f"{measure.title}, {candidate}: {found}"
         goal = measure.goals.get(candidate)
         if goal is not None:
             sign = "<=" if measure.better == "lower" else ">="
-            words_of_goal = svg.title(f"goal {sign} {goal:g}")
+            goal_tooltip = svg.title(f"goal {sign} {goal:g}")
             place = {"x1": scale(goal), "x2": scale(goal), "y1": middle - 8, "y2": middle + 8}
-            marks.append(svg.element("line", words_of_goal, **place, class_="goal"))
+            marks.append(svg.element("line", goal_tooltip, **place, class_="goal"))
         colour = colours[candidate] % svg.COLOURS
-        faded = "" if sure(measure.samples[candidate], measure.samples[run.baseline_of(measure)]) else " unsure"
-        marks.append(svg.line(scale(below), middle, scale(above), middle, f"stroke s{colour}{faded}"))
-        marks.append(svg.marker(colours[candidate], scale(value), middle, words))
-        marks.append(svg.text(RIGHT, y, ratio_text(run, measure, candidate), "tick" if faded else "figure", "end"))
+        has_enough = enough_samples(measure.samples[candidate], measure.samples[run.baseline_of(measure)])
+        faded = "" if has_enough else " unsure"
+        marks.append(svg.line(scale(found.low), middle, scale(found.high), middle, f"stroke s{colour}{faded}"))
+        marks.append(svg.marker(colours[candidate], scale(found.value), middle, tooltip))
+        marks.append(svg.text(RIGHT, y, ratio_text(run, measure, candidate), "tick" if faded else "value", "end"))
     bottom = y + 8
     out += svg.x_axis(scale, top + 6, bottom, "ratio of medians to the baseline, logarithmic")
     out.append(svg.line(scale(1), top + 6, scale(1), bottom, "one"))
-    return svg.picture(out + marks, bottom + 38, name)
+    return svg.chart(out + marks, bottom + 38, name)
 
 
 def distribution(run: Run, measure: Measure) -> str:
-    """Every sample a dot; the box holds the middle half, the bar is the median."""
+    """Every sample is a dot; the box is the interquartile range, the bar is the median."""
     colours = Colours(run)
-    names = run.names(name for name, values in measure.samples.items() if values)
+    names = run.in_order(name for name, values in measure.samples.items() if values)
     everything = [value for name in names for value in measure.samples[name]]
     low, high = min(everything), max(everything)
     log = low > 0 and high / low > LINEAR_SPREAD
@@ -107,62 +108,62 @@ def distribution(run: Run, measure: Measure) -> str:
         middle = y + 32
         marks.append(svg.marker(colours[name], LEFT + 4, y + 9, name, 4))
         marks.append(svg.text(LEFT + 14, y + 13, name))
-        figures = summary(ordered)
-        told = f"p50 {number(figures['p50'])} · p90 {number(figures['p90'])} · n {len(ordered)}"
-        marks.append(svg.text(RIGHT, y + 13, told, "figure", "end"))
+        stats = summary(ordered)
+        caption = f"p50 {number(stats.p50)} · p90 {number(stats.p90)} · n {stats.n}"
+        marks.append(svg.text(RIGHT, y + 13, caption, "value", "end"))
         quarter, half, rest = (percentile(ordered, share) for share in (0.25, 0.5, 0.75))
-        words = f"{name}: median {number(half)} {measure.unit}, middle half {number(quarter)} to {number(rest)}"
+        tooltip = f"{name}: median {number(half)} {measure.unit}, quartiles {number(quarter)} to {number(rest)}"
         box = svg.element(
-            "rect", svg.title(words), x=scale(quarter), y=middle - 11, height=22.0, rx=2.0,
+            "rect", svg.title(tooltip), x=scale(quarter), y=middle - 11, height=22.0, rx=2.0,
             width=max(scale(rest) - scale(quarter), 1.0), class_=f"box c{colour}",
         )  # fmt: skip
         marks.append(box)
-        chance = random.Random(0)
-        for value in thinned(ordered):
-            height = middle + chance.uniform(-8, 8)
+        jitter = random.Random(0)
+        for value in downsample(ordered):
+            height = middle + jitter.uniform(-8, 8)
             dot = svg.title(f"{number(value)} {measure.unit}".strip())
             marks.append(svg.element("circle", dot, cx=scale(value), cy=height, r=2.2, class_=f"dot c{colour}"))
         marks.append(svg.line(scale(half), middle - 13, scale(half), middle + 13, f"median s{colour}"))
         y += 52
     axis = f"{measure.unit or 'number'}{', logarithmic' if log else ''}, {measure.better} is better"
     out = svg.x_axis(scale, 22, y, axis)
-    return svg.picture(out + marks, y + 38, f"{measure.title}, distribution")
+    return svg.chart(out + marks, y + 38, f"{measure.title}, distribution")
 
 
-def thinned(ordered: Sequence[float]) -> Sequence[float]:
-    if len(ordered) <= MOST_DOTS:
+def downsample(ordered: Sequence[float]) -> Sequence[float]:
+    if len(ordered) <= MAX_DOTS:
         return ordered
-    return [ordered[round(place * (len(ordered) - 1) / (MOST_DOTS - 1))] for place in range(MOST_DOTS)]
+    return [ordered[round(place * (len(ordered) - 1) / (MAX_DOTS - 1))] for place in range(MAX_DOTS)]
 
 
 def bars(run: Run, measure: Measure) -> str:
-    """Medians from zero, with a whisker over all values: for memory and counts, which hardly vary."""
+    """Medians from zero, with a whisker over the range: for memory and counts, which vary little."""
     colours = Colours(run)
-    names = run.names(name for name, values in measure.samples.items() if values)
+    names = run.in_order(name for name, values in measure.samples.items() if values)
     scale = Scale(0, max(max(measure.samples[name]) for name in names), LEFT, RIGHT - 4)
     y = 4.0
     marks = []
     for name in names:
         values = measure.samples[name]
         half, colour = median(values), colours[name] % svg.COLOURS
-        words = f"{name}: {number(half)} {measure.unit}".strip()
+        tooltip = f"{name}: {number(half)} {measure.unit}".strip()
         marks.append(svg.marker(colours[name], LEFT + 4, y + 9, name, 4))
         marks.append(svg.text(LEFT + 14, y + 13, name))
-        marks.append(svg.text(RIGHT, y + 13, f"{number(half)} {measure.unit}".strip(), "figure", "end"))
+        marks.append(svg.text(RIGHT, y + 13, f"{number(half)} {measure.unit}".strip(), "value", "end"))
         width = max(scale(half) - scale(0), 0.5)
         marks.append(
-            svg.element("rect", svg.title(words), x=LEFT, y=y + 20, width=width, height=14.0, class_=f"bar c{colour}")
+            svg.element("rect", svg.title(tooltip), x=LEFT, y=y + 20, width=width, height=14.0, class_=f"bar c{colour}")
         )
         marks.append(svg.line(scale(min(values)), y + 27, scale(max(values)), y + 27, "whisker"))
         y += 42
     out = svg.x_axis(scale, 22, y, f"{measure.unit or 'number'}, {measure.better} is better")
-    return svg.picture(out + marks, y + 38, f"{measure.title}, medians")
+    return svg.chart(out + marks, y + 38, f"{measure.title}, medians")
 
 
 def lines(run: Run, series: Series) -> str:
-    """How a figure grows: medians joined, a whisker from least to most."""
+    """A metric by x: a line through the medians, a whisker over the range."""
     colours = Colours(run)
-    names = run.names(name for name, points in series.points.items() if points)
+    names = run.in_order(name for name, points in series.points.items() if points)
     out, y = svg.legend(colours.of(names))
     top, bottom = y + 8, y + 230
     xs = sorted({x for name in names for x in series.points[name]})
@@ -173,57 +174,57 @@ def lines(run: Run, series: Series) -> str:
     for name in names:
         colour = colours[name]
         points = sorted(series.points[name].items())
-        way = " ".join(f"{across(x):.2f},{up(median(many)):.2f}" for x, many in points)
-        out.append(svg.element("polyline", points=way, class_=f"way s{colour % svg.COLOURS}"))
+        path = " ".join(f"{across(x):.2f},{up(median(many)):.2f}" for x, many in points)
+        out.append(svg.element("polyline", points=path, class_=f"path s{colour % svg.COLOURS}"))
         for x, many in points:
             out.append(svg.line(across(x), up(min(many)), across(x), up(max(many)), f"thin s{colour % svg.COLOURS}"))
-            words = f"{name}, {series.x} {x:g}: {number(median(many))} {series.unit}"
-            out.append(svg.marker(colour, across(x), up(median(many)), words, 4))
-    return svg.picture(out, bottom + 38, f"{series.title}, {series.unit}, by {series.x}")
+            tooltip = f"{name}, {series.x} {x:g}: {number(median(many))} {series.unit}"
+            out.append(svg.marker(colour, across(x), up(median(many)), tooltip, 4))
+    return svg.chart(out, bottom + 38, f"{series.title}, {series.unit}, by {series.x}")
 
 
 def timeline(run: Run, one: Timeline) -> str:
-    """The phases of a typical call, each where it lies in time; all candidates on one scale."""
+    """The phases of a typical call on a time axis; all candidates on one scale."""
     colours = Colours(run)
-    shapes = {name: typical(one.rounds[name]) for name in run.names(one.rounds) if any(one.rounds[name])}
-    if not shapes:
+    typical = {name: typical_phases(one.rounds[name]) for name in run.in_order(one.rounds) if any(one.rounds[name])}
+    if not typical:
         return ""
-    end = max((begin + length for shape in shapes.values() for begin, length in shape.values()), default=1.0)
+    end = max((begin + length for phases in typical.values() for begin, length in phases.values()), default=1.0)
     scale = Scale(0, end or 1.0, LEFT + 154, RIGHT - 36)
     y = 2.0
     marks = []
-    for name, shape in shapes.items():
+    for name, phases in typical.items():
         colour = colours[name] % svg.COLOURS
         marks.append(svg.marker(colours[name], LEFT + 4, y + 12, name, 4))
         marks.append(svg.text(LEFT + 14, y + 16, name, "strong"))
         y += 22
-        seen = {phase: span for phase, span in shape.items() if span[1] >= end * SMALLEST_PHASE}
-        for phase, (begin, length) in seen.items():
+        drawn = {phase: span for phase, span in phases.items() if span[1] >= end * MIN_PHASE_SHARE}
+        for phase, (begin, length) in drawn.items():
             depth = phase.count("/")
             short = phase.rpartition("/")[2]
-            room = 24 - 2 * depth
-            short = short if len(short) <= room else f"{short[: room - 1]}…"
-            marks.append(svg.text(LEFT + 2 + 10 * depth, y + 11, short, "figure"))
-            width = max(scale(begin + length) - scale(begin), 1.0)
-            words = f"{name}, {phase}: {number(length)} ms from {number(begin)} ms on"
+            width = 24 - 2 * depth
+            short = short if len(short) <= width else f"{short[: width - 1]}…"
+            marks.append(svg.text(LEFT + 2 + 10 * depth, y + 11, short, "value"))
+            extent = max(scale(begin + length) - scale(begin), 1.0)
+            tooltip = f"{name}, {phase}: {number(length)} ms, begins at {number(begin)} ms"
             kind = "inner" if depth else "bar"
-            place = {"x": scale(begin), "y": y + 2, "width": width, "height": 11.0}
-            marks.append(svg.element("rect", svg.title(words), **place, class_=f"{kind} c{colour}"))
-            marks.append(svg.text(scale(begin) + width + 4, y + 11, number(length), "tick"))
+            place = {"x": scale(begin), "y": y + 2, "width": extent, "height": 11.0}
+            marks.append(svg.element("rect", svg.title(tooltip), **place, class_=f"{kind} c{colour}"))
+            marks.append(svg.text(scale(begin) + extent + 4, y + 11, number(length), "tick"))
             y += 16
-        if len(seen) < len(shape):
-            left_out = f"and {len(shape) - len(seen)} below {SMALLEST_PHASE:.1%} of the whole"
-            marks.append(svg.text(LEFT + 2, y + 11, left_out, "tick"))
+        if len(drawn) < len(phases):
+            hidden = f"and {len(phases) - len(drawn)} below {MIN_PHASE_SHARE:.1%} of the whole"
+            marks.append(svg.text(LEFT + 2, y + 11, hidden, "tick"))
             y += 16
         y += 8
-    out = svg.x_axis(scale, 8, y, "ms from the begin of the call, medians", 4)
-    return svg.picture(out + marks, y + 38, f"{one.title}, phases")
+    out = svg.x_axis(scale, 8, y, "ms since the call began, medians", 4)
+    return svg.chart(out + marks, y + 38, f"{one.title}, phases")
 
 
 def trend(run: Run, one: Trend) -> str:
-    """A value over many rounds, and the line its slope gives."""
+    """A value over many rounds; the tooltip has its slope."""
     colours = Colours(run)
-    names = run.names(name for name, points in one.points.items() if points)
+    names = run.in_order(name for name, points in one.points.items() if points)
     out, y = svg.legend(colours.of(names))
     top, bottom = y + 8, y + 200
     values = [value for name in names for _, value in one.points[name]]
@@ -234,10 +235,10 @@ def trend(run: Run, one: Trend) -> str:
     out += svg.y_axis(up, LEFT + 48, RIGHT) + svg.x_axis(across, top, bottom, one.x)
     for name in names:
         colour = colours[name] % svg.COLOURS
-        points = one.points[name][:: -(-len(one.points[name]) // MOST_ON_A_LINE)]
-        way = " ".join(f"{across(x):.2f},{up(value):.2f}" for x, value in points)
-        grown = slope(one.points[name])
-        words = f"{name}: {'too few points' if grown is None else f'{grown[0]:.4g} {one.unit} per {one.x}'}"
-        out.append(svg.element("polyline", svg.title(words), points=way, class_=f"way s{colour}"))
-        out.append(svg.marker(colours[name], across(points[-1][0]), up(points[-1][1]), words, 4))
-    return svg.picture(out, bottom + 38, f"{one.title}, {one.unit} over every {one.x}")
+        points = one.points[name][:: -(-len(one.points[name]) // MAX_LINE_POINTS)]
+        path = " ".join(f"{across(x):.2f},{up(value):.2f}" for x, value in points)
+        growth = slope(one.points[name])
+        tooltip = f"{name}: {'too few points' if growth is None else f'{growth.value:.4g} {one.unit} per {one.x}'}"
+        out.append(svg.element("polyline", svg.title(tooltip), points=path, class_=f"path s{colour}"))
+        out.append(svg.marker(colours[name], across(points[-1][0]), up(points[-1][1]), tooltip, 4))
+    return svg.chart(out, bottom + 38, f"{one.title}, {one.unit} per {one.x}")

@@ -1,93 +1,111 @@
-"""Whether a run passes: no violation, and no ratio beyond its bound *with confidence*.
+"""The gate: a run passes without violations and with no ratio beyond its bound *with confidence*.
 
-A bound is broken when the whole 95 % interval lies beyond it. A noisy run widens the interval and breaks nothing: what
-is reported in CI is real, and what is missed today shows when more rounds are asked for.
+A bound is exceeded when the whole 95 % interval lies beyond it. Noise widens the interval and exceeds nothing: a
+failure in CI is real, and a regression that noise hides today shows with more rounds.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
+
+from attrs import Attribute, field, frozen
+from attrs.validators import min_len
 
 from bench.report.results import Measure, Run, Violation
-from bench.report.statistics import FEWEST, ratio, slope
+from bench.report.statistics import MIN_SAMPLES, Interval, ratio, slope
 
 
-@dataclass(frozen=True)
+def _positive(_: Any, attribute: Attribute[float], value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{attribute.name} must be a positive number, not {value:g}")
+
+
+@frozen
 class Bound:
-    """`MEASURE=RATIO` or `MEASURE@CANDIDATE=RATIO`; a measure is named alone or as `PROFILE: NAME`."""
+    """`MEASURE=RATIO` or `MEASURE@CANDIDATE=RATIO`; a measure is given as `NAME` or as `PROFILE: NAME`."""
 
-    measure: str
+    measure: str = field(validator=min_len(1))
     candidate: str
-    limit: float
-    most: bool  # else it is the least that is allowed
+    limit: float = field(converter=float, validator=_positive)
+    #: Whether the limit is the highest allowed ratio; otherwise it is the lowest.
+    is_maximum: bool
 
     @property
     def text(self) -> str:
         return f"{self.measure}{f'@{self.candidate}' if self.candidate else ''}={self.limit:g}"
 
-    def means(self, measure: Measure) -> bool:
+    def applies_to(self, measure: Measure) -> bool:
         return self.measure in (measure.name, measure.title)
 
+    def is_exceeded_by(self, found: Interval) -> bool:
+        return found.low > self.limit if self.is_maximum else found.high < self.limit
 
-class GateError(Exception):
-    """A bound that cannot be judged: misspelt, or of too few samples. It must not pass in silence."""
+    @property
+    def exceeded_text(self) -> str:
+        return f"{'above' if self.is_maximum else 'below'} {self.limit:g}"
 
 
-def _bound(text: str, most: bool) -> Bound:
-    name, equals, limit = text.rpartition("=")
+class BoundError(Exception):
+    """A bound that cannot be judged: misspelt, or of too few samples. It must not pass silently."""
+
+
+def parse_bound(text: str, is_maximum: bool) -> Bound:
+    name, _, limit = text.rpartition("=")
     measure, _, candidate = name.partition("@")
     try:
-        if equals and measure:
-            return Bound(measure, candidate, float(limit), most)
+        return Bound(measure, candidate, limit, is_maximum)
     except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text!r}: give MEASURE=RATIO or MEASURE@CANDIDATE=RATIO, such as start=0.5")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: give MEASURE=RATIO or MEASURE@CANDIDATE=RATIO with a ratio above 0, such as start=0.5"
+        ) from None
 
 
-def add_arguments(parser: argparse.ArgumentParser, what: str = "the ratio to the baseline") -> None:
+def add_arguments(parser: argparse.ArgumentParser, subject: str = "the ratio to the baseline") -> None:
     parser.add_argument(
         "--max-ratio", metavar="MEASURE[@CANDIDATE]=RATIO", dest="bounds", action="append", default=[],
-        type=lambda text: _bound(text, True),
-        help=f"exit 1 if {what} is above this with 95 %% confidence; may be repeated",
+        type=lambda text: parse_bound(text, True),
+        help=f"exit 1 if {subject} is above this with 95 %% confidence; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--min-ratio", metavar="MEASURE[@CANDIDATE]=RATIO", dest="bounds", action="append",
-        type=lambda text: _bound(text, False), help="the same, below: for rates and throughput",
+        type=lambda text: parse_bound(text, False), help="the same for below: for rates and throughput",
     )  # fmt: skip
 
 
 def failures(run: Run, bounds: Sequence[Bound] = ()) -> list[str]:
-    """Why the run fails, one sentence each; empty when it passes."""
-    found = [text for forgiven, text in wrongs(run) if not forgiven]
+    """Why the run fails, one line each; empty when it passes."""
+    lines = [text for is_tolerated, text in _problems(run) if not is_tolerated]
     for bound in bounds:
-        found += _broken(run, bound)
-    return found
+        lines += _exceeded(run, bound)
+    return lines
 
 
 def notes(run: Run) -> list[str]:
-    """Events out of order and growth of those who are there only to compare with: the runc shim reports a delete before
-    the exit now and then, and nobody who measures another shim can mend it. Errors and leftovers are everybody's
-    concern."""
-    return [f"{text} (a reference: fails nothing)" for forgiven, text in wrongs(run) if forgiven]
+    """Problems that do not fail the run: event order and growth of reference candidates. The runc shim now and then
+    publishes a delete before the exit, and a developer of another shim cannot fix that. Errors and leaked resources
+    always fail the run."""
+    suffix = "(reference candidate: does not fail the run)"
+    return [f"{text} {suffix}" for is_tolerated, text in _problems(run) if is_tolerated]
 
 
 def is_reference(run: Run, candidate: str) -> bool:
-    known = {one.name: one.subject for one in run.candidates}
-    return any(known.values()) and not known.get(candidate, True)
+    subjects = {one.name: one.subject for one in run.candidates}
+    return any(subjects.values()) and not subjects.get(candidate, True)
 
 
-def wrongs(run: Run) -> Iterator[tuple[bool, str]]:
-    """Whether it is forgiven, and what it is."""
-    for one, more in gathered(run):
-        forgiven = one.kind == "event order" and is_reference(run, one.candidate)
-        yield forgiven, f"{one.kind}: {one.candidate}: {one.text}{more}"
-    yield from growing(run)
+def _problems(run: Run) -> Iterator[tuple[bool, str]]:
+    """Whether it is tolerated, and its text."""
+    for one, more in grouped_violations(run):
+        is_tolerated = one.kind == "event order" and is_reference(run, one.candidate)
+        yield is_tolerated, f"{one.kind}: {one.candidate}: {one.text}{more}"
+    yield from _growth(run)
 
 
-def gathered(run: Run) -> Iterator[tuple[Violation, str]]:
-    """The first of every kind of a candidate, and how many more there are: what fails once often fails each time."""
+def grouped_violations(run: Run) -> Iterator[tuple[Violation, str]]:
+    """The first of each kind and candidate, and the number of the others: a failure often repeats every round."""
     kinds: dict[tuple[str, str, str], list[Violation]] = {}
     for one in run.violations:
         kinds.setdefault((one.kind, one.candidate, one.profile), []).append(one)
@@ -95,37 +113,35 @@ def gathered(run: Run) -> Iterator[tuple[Violation, str]]:
         yield many[0], f" (and {len(many) - 1} more)" if len(many) > 1 else ""
 
 
-def growing(run: Run) -> Iterator[tuple[bool, str]]:
+def _growth(run: Run) -> Iterator[tuple[bool, str]]:
     for trend in run.trends:
         for name, points in trend.points.items():
-            grown = slope(points)
-            if trend.limit is not None and grown is not None and grown[1] > trend.limit:
-                told = f"{trend.title} grows by {grown[0]:.4g} {trend.unit} per {trend.x}"
-                interval = f"[{grown[1]:.4g}, {grown[2]:.4g}]"
-                yield is_reference(run, name), f"leak: {name}: {told} {interval}; at most {trend.limit:.4g} is allowed"
+            growth = slope(points)
+            if trend.limit is not None and growth is not None and growth.low > trend.limit:
+                text = f"{trend.title} grows by {growth.value:.4g} {trend.unit} per {trend.x}"
+                interval = f"[{growth.low:.4g}, {growth.high:.4g}]"
+                yield is_reference(run, name), f"leak: {name}: {text} {interval}; the limit is {trend.limit:.4g}"
 
 
-def _broken(run: Run, bound: Bound) -> Iterator[str]:
-    meant = [measure for measure in run.measures if bound.means(measure)]
-    if not meant:
+def _exceeded(run: Run, bound: Bound) -> Iterator[str]:
+    measures = [measure for measure in run.measures if bound.applies_to(measure)]
+    if not measures:
         known = ", ".join(dict.fromkeys(measure.name for measure in run.measures))
-        raise GateError(f"no measure {bound.measure!r}; there are: {known}")
-    if bound.candidate and not any(bound.candidate in measure.samples for measure in meant):
-        known = ", ".join(dict.fromkeys(name for measure in meant for name in measure.samples))
-        raise GateError(f"no candidate {bound.candidate!r} in {bound.measure!r}; there are: {known}")
-    for measure in meant:
+        raise BoundError(f"no measure {bound.measure!r}; measures of this run: {known}")
+    if bound.candidate and not any(bound.candidate in measure.samples for measure in measures):
+        known = ", ".join(dict.fromkeys(name for measure in measures for name in measure.samples))
+        raise BoundError(f"no candidate {bound.candidate!r} in {bound.measure!r}; candidates: {known}")
+    for measure in measures:
         baseline = run.baseline_of(measure)
         for name, values in measure.samples.items():
-            if name == baseline or not (name == bound.candidate or (not bound.candidate and run.about(name).subject)):
+            applies = name == bound.candidate or (not bound.candidate and run.candidate(name).subject)
+            if name == baseline or not applies:
                 continue
             found = ratio(values, measure.samples.get(baseline, ()), run.seed)
             if found is None:
                 continue
             fewest = min(len(values), len(measure.samples[baseline]))
-            if fewest < FEWEST:
-                raise GateError(f"{measure.title}: {fewest} samples are too few for a bound: take at least {FEWEST}")
-            value, low, high = found
-            if low > bound.limit if bound.most else high < bound.limit:
-                side = "above" if bound.most else "below"
-                is_ = f"{value:.2f} [{low:.2f}, {high:.2f}] of {baseline}"
-                yield f"bound: {name}: {measure.title} is {is_}, {side} {bound.limit:g}"
+            if fewest < MIN_SAMPLES:
+                raise BoundError(f"{measure.title}: {fewest} samples are too few for a bound: at least {MIN_SAMPLES}")
+            if bound.is_exceeded_by(found):
+                yield f"bound: {name}: {measure.title} is {found} of {baseline}, {bound.exceeded_text}"

@@ -1,7 +1,7 @@
-"""What samples say: their distribution, the ratio of medians to a baseline, a slope, each with how sure one can be.
+"""Statistics of samples: distribution, ratio of medians to a baseline, slope, each with a confidence interval.
 
-Medians, since a busy machine makes long tails; intervals by the bootstrap, since nothing is known of the distribution;
-seeded, since the same samples must always say the same.
+Medians, because a busy machine has long tails. Bootstrap intervals, because the distribution is unknown. Seeded, so
+that the same samples always give the same interval.
 """
 
 from __future__ import annotations
@@ -12,79 +12,118 @@ from collections.abc import Sequence
 from functools import lru_cache
 from statistics import fmean, median, stdev
 
+from attrs import frozen
+
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-# Of more points than this a slope is taken of averages of neighbours: every pair of points is looked at.
-MOST_POINTS = 250
+# Above this number of points a slope is computed from averages of neighbours, since every pair of points counts.
+MAX_SLOPE_POINTS = 250
 NORMAL_975 = 1.959964
-# The range of n samples holds the median with a chance of 1 - 2 / 2**n: with fewer than six nobody can be 95 % sure.
-FEWEST = 6
+# The range of n samples contains the median with probability 1 - 2 / 2**n: below six samples that is less than 95 %.
+MIN_SAMPLES = 6
 
-Interval = tuple[float, float, float]  # value, low, high
+
+@frozen
+class Interval:
+    """An estimate and its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return self.text(".2f")
+
+    def text(self, form: str) -> str:
+        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
+
+    def contains(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def as_list(self) -> list[float]:
+        return [self.value, self.low, self.high]
+
+
+@frozen
+class Summary:
+    """The distribution of samples. Field names are the keys in results.json and the columns of tables."""
+
+    n: int
+    min: float
+    p50: float
+    p90: float
+    p99: float
+    max: float
+    mean: float
+    sd: float
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Of sorted values, between neighbours where it falls between them."""
+    """Of sorted values, interpolated between neighbours."""
     position = (len(ordered) - 1) * share
     low = int(position)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
-def summary(values: Sequence[float]) -> dict[str, float]:
+def summary(values: Sequence[float]) -> Summary:
     ordered = sorted(values)
-    return {
-        "n": len(ordered),
-        "min": ordered[0],
-        "p50": median(ordered),
-        "p90": percentile(ordered, 0.9),
-        "p99": percentile(ordered, 0.99),
-        "max": ordered[-1],
-        "mean": fmean(ordered),
-        "sd": stdev(ordered) if len(ordered) > 1 else 0.0,
-    }
+    return Summary(
+        n=len(ordered),
+        min=ordered[0],
+        p50=median(ordered),
+        p90=percentile(ordered, 0.9),
+        p99=percentile(ordered, 0.99),
+        max=ordered[-1],
+        mean=fmean(ordered),
+        sd=stdev(ordered) if len(ordered) > 1 else 0.0,
+    )
 
 
-def resampled_median(ordered: Sequence[float], chance: random.Random) -> float:
+def resampled_median(ordered: Sequence[float], rng: random.Random) -> float:
     """The median of as many values drawn with replacement, without drawing them all.
 
-    A drawn value is `ordered[floor(n * u)]` for a uniform u, and the larger u the larger the value: so its median is
-    where the median of n uniform numbers points, and that is distributed by Beta. For an even n the second of the two
-    in the middle is the least of the remaining uniform numbers above the first.
+    A drawn value is `ordered[floor(n * u)]` for a uniform u, which is monotonic in u. So the median of the draws is
+    where the median of n uniform numbers points, and that has a Beta distribution. For an even n the second of the two
+    middle values is the least of the remaining uniform numbers above the first.
     """
     n = len(ordered)
     half = n // 2
     if n % 2:
-        return ordered[min(int(n * chance.betavariate(half + 1, half + 1)), n - 1)]
-    first = chance.betavariate(half, half + 1)
-    second = 1 - (1 - first) * chance.random() ** (1 / half)
+        return ordered[min(int(n * rng.betavariate(half + 1, half + 1)), n - 1)]
+    first = rng.betavariate(half, half + 1)
+    second = 1 - (1 - first) * rng.random() ** (1 / half)
     return (ordered[min(int(n * first), n - 1)] + ordered[min(int(n * second), n - 1)]) / 2
 
 
 def ratio(values: Sequence[float], baseline: Sequence[float], seed: int = 0) -> Interval | None:
-    """The ratio of medians and its 95 % interval by the percentile bootstrap. None where nothing divides."""
+    """The ratio of medians with its 95 % percentile bootstrap interval; None without samples or with a zero median."""
     if not values or not baseline or not median(baseline):
         return None
     return _ratio(tuple(sorted(values)), tuple(sorted(baseline)), seed)
 
 
-def sure(*sets: Sequence[float]) -> bool:
-    """Whether there are enough of all of them for an interval that deserves its name."""
-    return all(len(one) >= FEWEST for one in sets)
+def enough_samples(*sets: Sequence[float]) -> bool:
+    """Whether each set has enough samples for a 95 % interval."""
+    return all(len(one) >= MIN_SAMPLES for one in sets)
 
 
-@lru_cache(4096)  # table, files and charts ask for the same
+@lru_cache(4096)  # tables, files and charts need the same ratios
 def _ratio(above: tuple[float, ...], below: tuple[float, ...], seed: int) -> Interval:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     ratios = []
     for _ in range(RESAMPLES):
-        denominator = resampled_median(below, chance)
-        numerator = resampled_median(above, chance)
+        denominator = resampled_median(below, rng)
+        numerator = resampled_median(above, rng)
         if denominator:
             ratios.append(numerator / denominator)
-    ratios.sort()
+    return _interval(median(above) / median(below), ratios)
+
+
+def _interval(value: float, resampled: list[float]) -> Interval:
+    resampled.sort()
     margin = (1 - CONFIDENCE) / 2
-    return median(above) / median(below), percentile(ratios, margin), percentile(ratios, 1 - margin)
+    return Interval(value, percentile(resampled, margin), percentile(resampled, 1 - margin))
 
 
 def ratio_of_ratios(
@@ -94,28 +133,26 @@ def ratio_of_ratios(
     earlier_baseline: Sequence[float],
     seed: int = 0,
 ) -> Interval | None:
-    """How the ratio to a baseline has changed from an earlier run, and the 95 % interval, all four sets drawn anew."""
+    """The change of the ratio to a baseline since an earlier run, with all four sets resampled."""
     sets = [sorted(one) for one in (values, baseline, earlier, earlier_baseline)]
     if not all(one and median(one) for one in sets):
         return None
-    chance = random.Random(seed)
-    found = []
+    rng = random.Random(seed)
+    resampled = []
     for _ in range(RESAMPLES):
-        a, b, c, d = (resampled_median(one, chance) for one in sets)
+        a, b, c, d = (resampled_median(one, rng) for one in sets)
         if b and c and d:
-            found.append((a / b) / (c / d))
-    found.sort()
+            resampled.append((a / b) / (c / d))
     a, b, c, d = map(median, sets)
-    margin = (1 - CONFIDENCE) / 2
-    return (a / b) / (c / d), percentile(found, margin), percentile(found, 1 - margin)
+    return _interval((a / b) / (c / d), resampled)
 
 
 def slope(points: Sequence[tuple[float, float]]) -> Interval | None:
-    """Growth per x: the median of the slopes of all pairs (Theil, Sen) with Sen's 95 % interval.
+    """Growth per x: the Theil-Sen estimator (median of the slopes of all pairs) with Sen's 95 % interval.
 
-    A step while caches fill moves few of the pairs, and so the result little; a leak moves them all.
+    A step while caches fill affects few of the pairs, and so changes the result little; a leak affects all pairs.
     """
-    return _slope(tuple(_thinned(points)))
+    return _slope(tuple(_downsample(points)))
 
 
 @lru_cache(1024)
@@ -132,11 +169,11 @@ def _slope(points: tuple[tuple[float, float], ...]) -> Interval | None:
     spread = NORMAL_975 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
     low = max(int((len(slopes) - spread) / 2), 0)
     high = min(math.ceil((len(slopes) + spread) / 2), len(slopes) - 1)
-    return median(slopes), slopes[low], slopes[high]
+    return Interval(median(slopes), slopes[low], slopes[high])
 
 
-def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    size = -(-len(points) // MOST_POINTS)
+def _downsample(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    size = -(-len(points) // MAX_SLOPE_POINTS)
     if size <= 1:
         return list(points)
     blocks = [points[begin : begin + size] for begin in range(0, len(points), size)]

@@ -1,7 +1,7 @@
-"""How report and pictures look: one set of names for colours, light by default, dark where the reader's system is.
+"""CSS of the report and of standalone charts: one set of colour variables, a light and a dark theme.
 
-Candidates' colours differ in lightness as well as in hue and keep a contrast of at least 3 to 1 to their background in
-both themes; shapes of markers say the same once more.
+Candidate colours differ in lightness and hue and have a contrast of at least 3 to 1 to their background in both
+themes. Each candidate has a marker shape as well.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ THEMES = (
 
 CHARTS = (
     "text{font:11.5px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:var(--ink)}"
-    "text.tick{fill:var(--faint);font-size:11px}text.figure{font-size:11px;font-variant-numeric:tabular-nums}"
+    "text.tick{fill:var(--faint);font-size:11px}text.value{font-size:11px;font-variant-numeric:tabular-nums}"
     "text.strong{font-weight:600;paint-order:stroke;stroke:var(--ground,var(--paper));stroke-width:3px}"
     ".paper{fill:var(--paper)}.grid{stroke:var(--grid);stroke-width:1}.one{stroke:var(--ink);stroke-width:1.2}"
     ".goal{stroke:var(--good);stroke-width:4;opacity:.75}"
-    ".stroke{stroke-width:2.2}.thin{stroke-width:1.2}.median{stroke-width:2.6}.way{fill:none;stroke-width:2}"
+    ".stroke{stroke-width:2.2}.thin{stroke-width:1.2}.median{stroke-width:2.6}.path{fill:none;stroke-width:2}"
     ".whisker{stroke:var(--ink);stroke-width:1.5}"
     ".unsure{opacity:.5}.box{opacity:.22}.dot{opacity:.6}.inner{opacity:.55}.bar{opacity:.85}"
     ".mark{stroke:var(--paper);stroke-width:.8}"

@@ -1,7 +1,7 @@
-"""Just enough SVG to draw charts: elements, scales, ticks, axes. No library and no network when it is looked at.
+"""SVG for charts: elements, scales, ticks, axes. The result needs no script and no network.
 
-Colours are classes (`c0` … `c7` for candidates, `ink`, `faint`, `grid`), so that the page around, or the style that a
-picture of its own carries, decides what they are in light and in dark.
+Colours are CSS classes (`c0` … `c7` for candidates, `ink`, `faint`, `grid`): the page, or the style of a standalone
+file, sets them for the light and the dark theme.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import math
 from collections.abc import Iterable
 from html import escape
 
-# A card's width on a page, and about that of a telephone held upright: text keeps its size on both.
+# The width of a card on a page and about that of a phone: text has the same size on both.
 WIDTH = 400.0
 MARKERS = 6
 COLOURS = 8
-# Room for the name of a picture that stands alone.
+# Height of the heading of a standalone chart.
 HEADING = 26.0
 
 
 def element(name: str, /, content: str = "", **attributes: object) -> str:
-    """`class_` is `class`, other underscores are hyphens; numbers are rounded to what can be seen."""
+    """`class_` is `class`, other underscores are hyphens; numbers are rounded to two decimals."""
     words = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
     return f"<{name}{words}>{content}</{name}>" if content else f"<{name}{words}/>"
 
@@ -37,12 +37,12 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
 
 
 def title(words: str) -> str:
-    """Shown when one points at the element it is within, and read aloud."""
+    """The tooltip of the enclosing element, also for screen readers."""
     return element("title", escape(words))
 
 
 def marker(number: int, x: float, y: float, words: str, size: float = 4.5) -> str:
-    """Every candidate has a shape as well as a colour: not everybody sees colours."""
+    """Every candidate has a shape as well as a colour, for readers who cannot tell colours apart."""
     colour = f"mark c{number % COLOURS}"
     shape = number % MARKERS
     if shape == 0:
@@ -59,7 +59,7 @@ def marker(number: int, x: float, y: float, words: str, size: float = 4.5) -> st
 
 
 class Scale:
-    """From values to places. Logarithmic where asked for: ratios, and what spreads over magnitudes."""
+    """Maps values to coordinates, linear or logarithmic."""
 
     def __init__(self, low: float, high: float, begin: float, end: float, log: bool = False) -> None:
         self.log = log
@@ -91,7 +91,7 @@ class Scale:
 
 
 def nice_step(rough: float) -> float:
-    """1, 2 or 5 times a power of ten, not below this."""
+    """The smallest of 1, 2 or 5 times a power of ten that is not below `rough`."""
     power: float = 10.0 ** math.floor(math.log10(rough))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= rough * 0.999)
 
@@ -104,8 +104,8 @@ def label(value: float) -> str:
     return f"{value:.6g}"
 
 
-def apart(scale: Scale, values: Iterable[float], gap: float = 24.0) -> list[float]:
-    """Of values that must be named, those that leave each other room; the last is always among them."""
+def spaced(scale: Scale, values: Iterable[float], gap: float = 24.0) -> list[float]:
+    """The values whose labels do not overlap; always with the last one."""
     kept: list[float] = []
     for value in sorted(values, reverse=True):
         if not kept or abs(scale(kept[-1]) - scale(value)) >= gap:
@@ -117,10 +117,10 @@ def x_axis(
     scale: Scale, top: float, bottom: float, name: str, most: int = 6, values: Iterable[float] | None = None
 ) -> list[str]:
     out = []
-    for value in scale.ticks(most) if values is None else apart(scale, values):
+    for value in scale.ticks(most) if values is None else spaced(scale, values):
         out.append(line(scale(value), top, scale(value), bottom, "grid"))
         half = 3.3 * len(label(value))
-        place = min(max(scale(value), half), WIDTH - half)  # within the picture
+        place = min(max(scale(value), half), WIDTH - half)  # within the chart
         out.append(text(place, bottom + 14, label(value), "tick", "middle"))
     out.append(text((scale.begin + scale.end) / 2, bottom + 29, name, "tick", "middle"))
     return out
@@ -135,7 +135,7 @@ def y_axis(scale: Scale, left: float, right: float, most: int = 5) -> list[str]:
 
 
 def legend(names: Iterable[tuple[int, str]], y: float = 12.0) -> tuple[list[str], float]:
-    """Markers with names, in as many lines as it takes; and where the next thing may begin."""
+    """Markers with names, wrapped, and the y coordinate below them."""
     out, x = [], 6.0
     for number, name in names:
         width = 24 + 6.6 * len(name)
@@ -146,14 +146,14 @@ def legend(names: Iterable[tuple[int, str]], y: float = 12.0) -> tuple[list[str]
     return out, y + 10
 
 
-def picture(parts: Iterable[str], height: float, name: str) -> str:
-    """For a page: its style is the page's."""
+def chart(parts: Iterable[str], height: float, name: str) -> str:
+    """An SVG element for a page that has the style."""
     box = f"0 0 {WIDTH:g} {height:g}"
     return element("svg", title(name) + "".join(parts), viewBox=box, role="img", aria_label=name, class_="chart")
 
 
-def alone(svg: str, style: str) -> str:
-    """The same as a file: with its name above it, and on a background of its own, since it may stand on any page."""
+def standalone(svg: str, style: str) -> str:
+    """The same as a file: with its name as heading and its own background, since any page may embed it."""
     head, body = svg.split(">", 1)
     box = head.split('viewBox="')[1].split('"')[0]
     name = head.split('aria-label="')[1].split('"')[0]

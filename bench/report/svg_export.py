@@ -1,4 +1,4 @@
-"""Charts as SVG files, for documentation: light and dark by the reader's system, on a background of their own."""
+"""Write the charts of a run as SVG files, for documentation: light or dark by the reader's system, own background."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.report import charts, html, style, svg
-from bench.report.results import Run, load
+from bench.report.results import Run
+from bench.report.results_json import load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, metavar="RESULTS.json")
     parser.add_argument("--output", type=Path, default=Path("docs/images"), help="directory (default docs/images)")
-    parser.add_argument("--only", metavar="TEXT", action="append", help="pictures whose name contains this")
+    parser.add_argument("--only", metavar="TEXT", action="append", help="charts whose name contains this")
 
 
-def pictures(run: Run) -> Iterator[tuple[str, str]]:
-    """Name and SVG of everything that can be drawn of a run."""
+def all_charts(run: Run) -> Iterator[tuple[str, str]]:
+    """Name and SVG of every chart of a run."""
     for name, measures in html.groups(run).items():
         yield f"ratios {name}", charts.forest(run, measures, f"Ratios, {name}")
     for measure in run.measures:
@@ -28,7 +29,7 @@ def pictures(run: Run) -> Iterator[tuple[str, str]]:
     for timeline in run.timelines:
         if any(map(any, timeline.rounds.values())):
             yield f"phases {timeline.title}", charts.timeline(run, timeline)
-    for series in run.series_:
+    for series in run.all_series:
         if any(series.points.values()):
             yield f"scaling {series.title}", charts.lines(run, series)
     for trend in run.trends:
@@ -37,7 +38,8 @@ def pictures(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def file_name(name: str) -> str:
-    """Start and start are two measures, and some file systems know no difference: capitals say rpc."""
+    """Start (the call) and start (the command) are two measures, but one name on a case-insensitive file system: calls
+    get the prefix rpc."""
     words = re.sub(r"(^|[ :])(Create|Start|Delete|Kill|State|Wait|Shutdown)\b", r"\1rpc-\2", name)
     return f"{re.sub(r'[^a-z0-9.]+', '-', words.lower()).strip('-')}.svg"
 
@@ -45,9 +47,9 @@ def file_name(name: str) -> str:
 def main(arguments: argparse.Namespace) -> int:
     run = load(arguments.results)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    for name, drawn in pictures(run):
+    for name, drawn in all_charts(run):
         if drawn and (not arguments.only or any(part in name for part in arguments.only)):
             path = arguments.output / file_name(name)
-            path.write_text(svg.alone(drawn, style.THEMES + style.CHARTS))
+            path.write_text(svg.standalone(drawn, style.THEMES + style.CHARTS))
             print(path)
     return 0

@@ -1,4 +1,7 @@
-"""The benchmark suite itself, end to end: ours beside Go's, and shims that misbehave. No figure is judged here."""
+"""The benchmark suite end to end: our shim against the installed runc shim, and fake shims that misbehave.
+
+No result is judged here, only that every measure of the quick suite has results.
+"""
 
 from __future__ import annotations
 
@@ -8,67 +11,130 @@ import sys
 from pathlib import Path
 
 import pytest
+from attrs import frozen
 
-from bench.harness import suite
+from bench import suite
 from bench.harness.candidates import COLD, INSTALLED, STANDBY
 from bench.measures import lifecycle, lifecycles
-from bench.report.results import Run, load
+from bench.report.results import Run
+from bench.report.results_json import load
 from tests.support.fake_shim import write_program
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 900
+OURS = {COLD, STANDBY}
+ALL = {COLD, STANDBY, INSTALLED}
 
 
-def bench(output: Path, *arguments: str, **variables: str) -> tuple[int, str, Run]:
-    """Exit code, what was said, and the results."""
+@frozen
+class Outcome:
+    status: int
+    output: str
+    run: Run
+
+    def samples(self, name: str, profile: str = "") -> dict[str, list[float]]:
+        found = [one for one in self.run.measures if (one.name, one.profile) == (name, profile)]
+        assert found, f"no measure {name!r} of {profile!r}"
+        return found[0].samples
+
+    def series(self, name: str) -> set[str]:
+        """The candidates of a series."""
+        return {candidate for one in self.run.all_series if one.name == name for candidate in one.points}
+
+
+def bench(output: Path, *arguments: str, **variables: str) -> Outcome:
     done = subprocess.run(
         [sys.executable, "-m", "bench", "suite", "--quiet", "--output", str(output), *arguments],
         cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert (output / "results.json").exists(), done.stdout
-    return done.returncode, done.stdout, load(output / "results.json")
+    return Outcome(done.returncode, done.stdout, load(output / "results.json"))
 
 
-def samples(run: Run, name: str, profile: str = "") -> dict[str, list[float]]:
-    found = [one for one in run.measures if (one.name, one.profile) == (name, profile)]
-    assert found, f"no measure {name!r} of {profile!r}"
-    return found[0].samples
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run for all tests of the class."""
+    output = tmp_path_factory.mktemp("bench")
+    return bench(output, "--quick", "--only", "runhcs", "--baseline", INSTALLED)
 
 
 @pytest.mark.timeout(TIMEOUT)
-def test_the_quick_suite(tmp_path: Path) -> None:
-    code, said, run = bench(tmp_path, "--quick", "--only", "runhcs", "--baseline", INSTALLED)
-    assert code == 0 and {one.candidate for one in run.violations} <= {INSTALLED}, said
-    everyone = {COLD, STANDBY, INSTALLED}
-    assert {one.name for one in run.candidates} == everyone
-    for name in ("start", "start to Connect", "start to running", "Create", "Start", "Start to first output", "delete"):
-        assert set(samples(run, name)) == everyone
-        assert all(len(values) == 3 and min(values) > 0 for values in samples(run, name).values())
-    # How a life ends alternates, so both are there; what a shim does not have is not.
-    told = {one.name for one in run.measures if not one.profile}
-    assert set(lifecycle.MEASURES) - told <= {"Pause", "Resume", "Stats"}
-    for name in lifecycles.POD_MEASURES:
-        assert set(samples(run, name, "pod")) == everyone
-    assert set(samples(run, "Create", "hypervisor")) == {COLD, STANDBY}
-    assert set(samples(run, "Create to running", "containerd")) == everyone
-    assert set(samples(run, "CPU per life")) == everyone
-    assert set(samples(run, "PSS per idle shim of 3")) == everyone
-    assert set(samples(run, "exec probe")) == everyone
-    assert set(samples(run, "container output")) == set(samples(run, "CPU per GiB of container output"))
-    assert set(samples(run, "container output")) == {COLD, INSTALLED}
-    for name in ("Create: in HCS", "Create: shim overhead", "Start: shim overhead"):
-        assert set(samples(run, name)) == {COLD, STANDBY}
-    phases = {line.name: line.rounds for line in run.timelines if not line.profile}
-    assert {"spec", "document", "system/HcsCreateComputeSystem"} <= {row[0] for row in phases["Create"][STANDBY][0]}
-    assert "launch/HcsStartComputeSystem" in {row[0] for row in phases["Start"][COLD][0]}
-    series = {one.name: one.points for one in run.series_}
-    for name in ("lives per second", "time per pod", "memory per pod", "RSS per idle shim"):
-        assert set(series[name]) == everyone
-    assert {one.name for one in run.trends} >= {"RSS of the shim", "descriptors of the shim", "threads of the shim"}
-    costs = " ".join(one.name for one in run.harness)
-    assert "harness: a command" in costs and "harness: a call" in costs and "spans: one that is kept" in costs
-    assert set(suite.MEASURES) >= {"lives", "containerd"}
+@pytest.mark.xdist_group("bench-quick")
+class TestQuickSuite:
+    def test_passes_without_violations_of_our_shim(self, quick: Outcome) -> None:
+        assert quick.status == 0, quick.output
+        assert {one.candidate for one in quick.run.violations} <= {INSTALLED}, quick.output
+
+    def test_candidates(self, quick: Outcome) -> None:
+        assert {one.name for one in quick.run.candidates} == ALL
+        assert quick.run.baseline == INSTALLED
+
+    @pytest.mark.parametrize(
+        "name",
+        ["start", "start to Connect", "start to running", "Create", "Start", "Start to first output", "delete"],
+    )
+    def test_lifecycle_step_has_three_samples(self, quick: Outcome, name: str) -> None:
+        samples = quick.samples(name)
+        assert set(samples) == ALL
+        assert all(len(values) == 3 and min(values) > 0 for values in samples.values())
+
+    def test_lifecycle_steps_are_complete(self, quick: Outcome) -> None:
+        """Exits by Kill and by itself alternate, so both have results; unimplemented calls have none."""
+        measured = {one.name for one in quick.run.measures if not one.profile}
+        assert set(lifecycle.MEASURES) - measured <= {"Pause", "Resume", "Stats"}
+
+    @pytest.mark.parametrize("name", lifecycles.POD_MEASURES)
+    def test_pod(self, quick: Outcome, name: str) -> None:
+        assert set(quick.samples(name, "pod")) == ALL
+
+    def test_hypervisor_isolation_of_our_shim(self, quick: Outcome) -> None:
+        assert set(quick.samples("Create", "hypervisor")) == OURS
+
+    def test_containerd(self, quick: Outcome) -> None:
+        assert set(quick.samples("Create to running", "containerd")) == ALL
+
+    @pytest.mark.parametrize("name", ["CPU per lifecycle", "PSS per idle shim of 3", "exec probe"])
+    def test_measure_of_all_candidates(self, quick: Outcome, name: str) -> None:
+        assert set(quick.samples(name)) == ALL
+
+    @pytest.mark.parametrize("name", ["container output", "CPU per GiB of container output"])
+    def test_stdout_throughput_without_standby(self, quick: Outcome, name: str) -> None:
+        assert set(quick.samples(name)) == {COLD, INSTALLED}
+
+    @pytest.mark.parametrize("name", ["Create: in HCS", "Create: shim overhead", "Start: shim overhead"])
+    def test_shim_overhead_of_our_shim(self, quick: Outcome, name: str) -> None:
+        assert set(quick.samples(name)) == OURS
+
+    @pytest.mark.parametrize(
+        ("call", "candidate", "phases"),
+        [
+            ("Create", STANDBY, {"spec", "document", "system/HcsCreateComputeSystem"}),
+            ("Start", COLD, {"launch/HcsStartComputeSystem"}),
+        ],
+    )
+    def test_timeline_has_phases(self, quick: Outcome, call: str, candidate: str, phases: set[str]) -> None:
+        (timeline,) = [one for one in quick.run.timelines if (one.name, one.profile) == (call, "")]
+        assert phases <= {phase for phase, _, _ in timeline.rounds[candidate][0]}
+
+    @pytest.mark.parametrize(
+        "name", ["lifecycles per second", "time per pod", "memory per pod", "RSS per idle shim"]
+    )
+    def test_series_of_all_candidates(self, quick: Outcome, name: str) -> None:
+        assert quick.series(name) == ALL
+
+    def test_exec_probe_trends(self, quick: Outcome) -> None:
+        trends = {one.name: set(one.points) for one in quick.run.trends}
+        assert {"RSS of the shim", "descriptors of the shim", "threads of the shim"} <= set(trends)
+        assert trends["RSS of the shim"] == ALL
+
+    def test_harness_costs(self, quick: Outcome) -> None:
+        names = " ".join(one.name for one in quick.run.harness)
+        assert "harness: a command" in names and "harness: a call" in names and "spans: one span, recorded" in names
+
+    def test_no_measure_is_skipped_for_lack_of_a_prerequisite(self, quick: Outcome) -> None:
+        """Go and containerd are prerequisites of this test level."""
+        assert {one.measure for one in quick.run.skipped} & set(suite.MEASURES) == set(), quick.output
 
 
 @pytest.mark.timeout(TIMEOUT)
@@ -82,23 +148,21 @@ def test_the_quick_suite(tmp_path: Path) -> None:
         ("refuse", "error", "this fake refuses"),
     ],
 )
-def test_a_shim_that_misbehaves_fails_the_run(tmp_path: Path, fault: str, kind: str, text: str) -> None:
+def test_misbehaving_shim_fails_run(tmp_path: Path, fault: str, kind: str, text: str) -> None:
     program = write_program(tmp_path)
-    arguments = ["--quick", "--measure", "lives", "--rounds", "1", "--candidate", f"fake={program}"]
-    code, said, run = bench(
-        tmp_path / "out", *arguments, "--only", "fake", "--baseline", "fake", FAKE_SHIM_FAULT=fault
-    )
-    assert code == 1, said
-    assert [one for one in run.violations if one.kind == kind and text in one.text], said
-    assert {one.kind for one in run.violations} == {kind}, said
-    assert f"{kind}: " in said
+    arguments = ["--quick", "--measure", "lifecycles", "--rounds", "1", "--candidate", f"fake={program}"]
+    outcome = bench(tmp_path / "out", *arguments, "--only", "fake", "--baseline", "fake", FAKE_SHIM_FAULT=fault)
+    assert outcome.status == 1, outcome.output
+    assert [one for one in outcome.run.violations if one.kind == kind and text in one.text], outcome.output
+    assert {one.kind for one in outcome.run.violations} == {kind}, outcome.output
+    assert f"{kind}: " in outcome.output
 
 
 @pytest.mark.timeout(TIMEOUT)
-def test_any_other_shim_can_be_measured(tmp_path: Path) -> None:
+def test_other_shim_as_candidate(tmp_path: Path) -> None:
     program = write_program(tmp_path)
-    arguments = ["--quick", "--measure", "lives", "--measure", "rate", "--candidate", f"fake={program}"]
-    code, said, run = bench(tmp_path / "out", *arguments, "--only", "fake", "--baseline", "fake")
-    assert code == 0 and not run.violations, said
-    assert set(samples(run, "start to running")) == {"fake"}
-    assert run.about("fake").version == "1.0"
+    arguments = ["--quick", "--measure", "lifecycles", "--measure", "lifecycle_rate", "--candidate", f"fake={program}"]
+    outcome = bench(tmp_path / "out", *arguments, "--only", "fake", "--baseline", "fake")
+    assert outcome.status == 0 and not outcome.run.violations, outcome.output
+    assert set(outcome.samples("start to running")) == {"fake"}
+    assert outcome.run.candidate("fake").version == "1.0"

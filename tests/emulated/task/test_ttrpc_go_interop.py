@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.harness.go_programs import interop_program
-from bench.measures.ttrpc_calls import listens
+from bench.harness.go_programs import interop_program, is_listening
 from shim.api.wire import put_bytes, read_bytes, read_varint, signed64, varint
 from shim.ttrpc import status
 from shim.ttrpc.client import Client
@@ -32,7 +31,7 @@ SERVICE = "interop.Service"
 def program() -> Path:
     if shutil.which("go") is None and os.environ.get("CI") != "true":
         pytest.skip("Go is not installed: install it (https://go.dev/dl) to test against Go's ttrpc")
-    return interop_program()  # under CI a missing Go is a failure that says so
+    return interop_program("the interop test")  # under CI a missing Go is a failure that says so
 
 
 # -- protobuf's wrappers
@@ -149,7 +148,7 @@ def go_server(program: Path, tmp_path: Path) -> Iterator[Path]:
     process = subprocess.Popen([program, "serve", path], stdin=subprocess.PIPE)
     try:
         deadline = time.monotonic() + 60
-        while not listens(path):
+        while not is_listening(path):
             assert process.poll() is None, "the Go server ended"
             assert time.monotonic() < deadline, "the Go server does not listen"
             time.sleep(0.01)

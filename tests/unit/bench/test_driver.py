@@ -1,4 +1,4 @@
-"""containerd's part in the benchmark: dialects, the order of events, leftovers, phases."""
+"""The harness: dialects, event order, bundles, the leak check, control groups; and timelines of phases."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from attrs import evolve
 
 from bench.harness import leaks
 from bench.harness.bundles import MARK, PROCESS, Bundle, Role
 from bench.harness.candidates import Candidate
 from bench.harness.cgroup import Group, is_autogrouped, one_scheduling_group
-from bench.harness.context import SIZES
 from bench.harness.dialects import DIALECTS, Endpoint
-from bench.harness.event_log import Event, wrong_order
+from bench.harness.event_log import Event, order_errors
+from bench.harness.sizes import SIZES
 from bench.harness.spans import Span
 from bench.measures import lifecycle, phases
 from shim.api.bootstrap import BootstrapParams, BootstrapResult
@@ -29,30 +31,30 @@ RUNC = Path("/usr/bin/containerd-shim-runc-v2")
 OURS = Path("/usr/bin/containerd-shim-runhcs-v1")
 
 
-def test_flags() -> None:
+def test_dialect_flags() -> None:
     dialect = DIALECTS["2.3"]
     common = ["-namespace", "bench", "-address", ADDRESS, "-publish-binary", "/bin/true", "-id", "c1"]
     assert dialect.flags(ADDRESS, "c1", "start") == [*common, "start"]
     assert dialect.flags(ADDRESS, "c1", "delete", "/b") == [*common, "-bundle", "/b", "delete"]
 
 
-def test_old_versions_tell_less() -> None:
+def test_dialect_variables_by_version() -> None:
     assert set(DIALECTS["1.6"].variables(ADDRESS)) == {"TTRPC_ADDRESS", "GOMAXPROCS"}
     more = DIALECTS["1.7"].variables(ADDRESS)
     assert more["MAX_SHIM_VERSION"] == "2" and more["GRPC_ADDRESS"] == ADDRESS
     assert DIALECTS["2.3"].variables(ADDRESS) == more
 
 
-def test_stdin_of_start() -> None:
+def test_dialect_stdin_of_start() -> None:
     assert DIALECTS["1.6"].stdin(RUNC, ADDRESS, "c1", None) == b""
     assert DIALECTS["1.7"].stdin(RUNC, ADDRESS, "c1", OPTIONS) == OPTIONS.encode()
     assert DIALECTS["2.3"].stdin(OURS, ADDRESS, "c1", OPTIONS) == OPTIONS.encode()
-    told = BootstrapParams.decode(DIALECTS["2.3"].stdin(RUNC, ADDRESS, "c1", OPTIONS))
-    assert (told.instance_id, told.namespace, told.containerd_grpc_address) == ("c1", "bench", ADDRESS)
-    assert [type_name(one.value) for one in told.extensions if one.value] == ["a.Options"]
+    sent = BootstrapParams.decode(DIALECTS["2.3"].stdin(RUNC, ADDRESS, "c1", OPTIONS))
+    assert (sent.instance_id, sent.namespace, sent.containerd_grpc_address) == ("c1", "bench", ADDRESS)
+    assert [type_name(one.value) for one in sent.extensions if one.value] == ["a.Options"]
 
 
-def test_answers_of_start() -> None:
+def test_dialect_parses_output_of_start() -> None:
     plain, version_3 = SOCKET.encode() + b"\n", b'{"version":3,"address":"unix:///run/s/1","protocol":"ttrpc"}'
     result = BootstrapResult(version=3, address=SOCKET, protocol="ttrpc").encode()
     for dialect in DIALECTS.values():
@@ -72,13 +74,13 @@ def events(*words: str) -> list[Event]:
 TASK = ("create", "start", "exit", "delete")
 
 
-def test_orders_that_are_right() -> None:
-    assert not wrong_order(events(*TASK))
+def test_event_order_valid() -> None:
+    assert not order_errors(events(*TASK))
     probe = ("exec-added:e", "exec-started:e", "exit:e")
-    assert not wrong_order(events("create", "start", *probe, "exit", "delete"))
-    assert not wrong_order(events("create", "start", *probe, "delete:e", "exit", "delete"))
-    assert not wrong_order(events("create", "start", *probe, "exit", "delete:e", "delete"))
-    assert not wrong_order(events("create", "start", "paused", "resumed", "exit", "delete"))
+    assert not order_errors(events("create", "start", *probe, "exit", "delete"))
+    assert not order_errors(events("create", "start", *probe, "delete:e", "exit", "delete"))
+    assert not order_errors(events("create", "start", *probe, "exit", "delete:e", "delete"))
+    assert not order_errors(events("create", "start", "paused", "resumed", "exit", "delete"))
 
 
 @pytest.mark.parametrize(
@@ -90,24 +92,24 @@ def test_orders_that_are_right() -> None:
         ("create", "start", "exec-added:e", "exec-started:e", "exit", "delete"),
     ],
 )  # fmt: skip
-def test_orders_that_are_wrong(words: tuple[str, ...]) -> None:
-    assert wrong_order(events(*words))
+def test_event_order_invalid(words: tuple[str, ...]) -> None:
+    assert order_errors(events(*words))
 
 
-def test_a_bundle_and_its_role(tmp_path: Path) -> None:
+def test_bundle_of_pod_member(tmp_path: Path) -> None:
     bundle = Bundle(tmp_path, "c1", PROCESS, role=Role("container", "pod"))
     assert bundle.spec["annotations"]["io.kubernetes.cri.sandbox-id"] == "pod"
     assert f"{MARK}=c1" in bundle.spec["process"]["env"]
     assert (bundle.path / "config.json").exists() and (bundle.path / "log").is_fifo()
 
 
-def test_options_are_for_runc_alone() -> None:
+def test_candidate_options_only_for_runc() -> None:
     assert Candidate("a", OURS).options(Path("/d")) is None and Candidate("a", OURS).is_ours
     options = Candidate("b", RUNC).options(Path("/d"))
     assert options is not None and type_name(options) == "containerd.runc.v1.Options" and b"/d/runc" in options.value
 
 
-def test_processes_are_found_by_their_mark_and_ended_only_then(tmp_path: Path) -> None:
+def test_processes_found_and_killed_by_mark(tmp_path: Path) -> None:
     mark = f"{MARK}=c1-{os.getpid()}"
     process = subprocess.Popen(["sleep", "1000"], env={MARK: mark.partition("=")[2]})
     try:
@@ -122,22 +124,22 @@ def test_processes_are_found_by_their_mark_and_ended_only_then(tmp_path: Path) -
         process.wait()
 
 
-def test_sockets_and_state_that_are_left(tmp_path: Path) -> None:
-    told, own = tmp_path / "told", tmp_path / "s"
+def test_leak_check_finds_sockets_runc_state_and_systems(tmp_path: Path) -> None:
+    address, own = tmp_path / "address", tmp_path / "s"
     own.mkdir()
-    assert not leaks.sockets([str(told)], [own, tmp_path / "missing"])
-    told.touch()
+    assert not leaks.sockets([str(address)], [own, tmp_path / "missing"])
+    address.touch()
     (own / "1").touch()
     (own / "standby-1").touch()
-    assert leaks.sockets([str(told)], [own]) == [f"socket {own / '1'}", f"socket {told}"]
+    assert leaks.sockets([str(address)], [own]) == [f"socket {address}", f"socket {own / '1'}"]
     assert not leaks.runc_state(tmp_path / "runc")
     (tmp_path / "runc" / "bench" / "c1").mkdir(parents=True)
-    assert leaks.runc_state(tmp_path / "runc") == ["runc's state of c1"]
+    assert leaks.runc_state(tmp_path / "runc") == ["runc state of c1"]
     status = {"systems": [{"Id": "c1", "State": "Running"}]}
     assert leaks.systems(status) == ["compute system c1 (Running)"]
 
 
-def test_control_groups_that_are_left(tmp_path: Path) -> None:
+def test_leak_check_finds_control_groups(tmp_path: Path) -> None:
     (tmp_path / "cpu" / "c1").mkdir(parents=True)
     (tmp_path / "memory").mkdir()
     assert leaks.control_groups(["c1", "c2"], tmp_path) == [f"control group {tmp_path / 'cpu' / 'c1'}"]
@@ -145,13 +147,13 @@ def test_control_groups_that_are_left(tmp_path: Path) -> None:
     assert len(leaks.control_groups(["c1", "c2"], tmp_path)) == 2
 
 
-def test_patience_ends() -> None:
-    answers = iter([["a"], ["a"], []])
-    assert leaks.settle(lambda: next(answers)) == []
-    assert leaks.settle(lambda: ["a"], 0.0) == ["a"]
+def test_wait_none_returns_what_remains_after_timeout() -> None:
+    found = iter([["a"], ["a"], []])
+    assert leaks.wait_none(lambda: next(found)) == []
+    assert leaks.wait_none(lambda: ["a"], 0.0) == ["a"]
 
 
-def test_a_timeline_is_nested() -> None:
+def test_timeline_nested_spans() -> None:
     whole = Span("c1", 1, "rpc Create", 1_000_000, 9_000_000)
     inside = [
         Span("c1", 1, "layers", 2_000_000, 5_000_000), Span("c1", 1, "hcs A", 3_000_000, 4_000_000),
@@ -160,26 +162,35 @@ def test_a_timeline_is_nested() -> None:
     assert phases.timeline(whole, inside) == [("layers", 1.0, 3.0), ("layers/A", 2.0, 1.0), ("B", 5.0, 2.0)]
 
 
-def test_sizes_grow() -> None:
+def test_sizes_increase() -> None:
     quick, normal, full = (SIZES[name] for name in ("quick", "normal", "full"))
-    assert quick.rounds < normal.rounds < full.rounds
-    assert full.probes == 1000 and full.pods[-1] == 200
-    assert set(normal.at_once) == {1, 4, 8, 16, 32} and set(normal.idle) == {1, 5, 10, 25, 50}
+    assert quick.lifecycle_rounds < normal.lifecycle_rounds < full.lifecycle_rounds
+    assert full.exec_probes == 1000 and full.pods[-1] == 200
+    assert set(normal.concurrency) == {1, 4, 8, 16, 32} and set(normal.idle_shims) == {1, 5, 10, 25, 50}
 
 
-def test_a_part_that_is_none_is_refused_and_the_others_are_named() -> None:
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("lifecycle_rounds", 0), ("warm_up", -1), ("pods", (3, 1)), ("pods", ()), ("concurrency", (0, 1))],
+)
+def test_sizes_reject_invalid_value(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=field):
+        evolve(SIZES["quick"], **{field: value})
+
+
+def test_unknown_measure_rejected_with_choices() -> None:
     command = [sys.executable, "-m", "bench", "suite", "--measure", "x"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2 and "invalid choice: 'x' (choose from" in done.stderr and "lives" in done.stderr
+    assert done.returncode == 2 and "invalid choice: 'x' (choose from" in done.stderr and "lifecycles" in done.stderr
 
 
-def test_where_there_are_no_control_groups_there_is_none() -> None:
+def test_group_without_hierarchy_has_no_path() -> None:
     group = Group("bench-test", ("no-such-hierarchy", "x"))
     assert group.path is None
     group.close()
 
 
-def test_a_run_leaves_its_control_group_again() -> None:
+def test_scheduling_group_is_left_at_end() -> None:
     before = Path("/proc/self/cgroup").read_text()
     with one_scheduling_group() as how:
         assert how in ("no autogroups", "one control group") or how.startswith("autogroups: ")

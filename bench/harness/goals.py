@@ -1,8 +1,10 @@
-"""The ratios this project wants to reach, as lines in the charts. They fail nothing: --max-ratio and --min-ratio do."""
+"""Target ratios of this project, shown as lines in the charts. They fail nothing: --max-ratio and --min-ratio do."""
 
 from __future__ import annotations
 
 from bench.harness.candidates import COLD, STANDBY
+
+WINE_COLD, WINE_STANDBY, WINE_GO = "runhcs (Wine)", "runhcs standby (Wine)", "Go runhcs (Wine)"
 
 # measure, or "profile: measure" -> candidate -> ratio of medians to the baseline
 GOALS: dict[str, dict[str, float]] = {
@@ -17,13 +19,13 @@ GOALS: dict[str, dict[str, float]] = {
     "unary calls, 16 callers": {"shim/ttrpc": 1.5},
     "container output": {COLD: 2.0},
     "CPU per GiB of container output": {COLD: 0.3},
-    "wine: start": {"runhcs (Wine)": 1.0, "runhcs standby (Wine)": 0.5},
-    "wine: start to running": {"runhcs (Wine)": 1.0, "runhcs standby (Wine)": 0.5},
-    "wine: Create without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
-    "wine: Start without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
-    "wine: Delete without HCS": {"runhcs (Wine)": 0.8, "runhcs standby (Wine)": 0.8},
-    "wine: RSS of an idle shim": {"runhcs (Wine)": 0.6, "runhcs standby (Wine)": 0.6},
-    "wine: delete": {"runhcs (Wine)": 0.7, "runhcs standby (Wine)": 0.7},
+    "wine: start": {WINE_COLD: 1.0, WINE_STANDBY: 0.5},
+    "wine: start to running": {WINE_COLD: 1.0, WINE_STANDBY: 0.5},
+    "wine: Create without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
+    "wine: Start without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
+    "wine: Delete without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
+    "wine: RSS of an idle shim": {WINE_COLD: 0.6, WINE_STANDBY: 0.6},
+    "wine: delete": {WINE_COLD: 0.7, WINE_STANDBY: 0.7},
 }
 
 

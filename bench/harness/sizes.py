@@ -1,0 +1,62 @@
+"""How much of everything a run measures: the sizes of --quick, the default and --full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import Attribute, field, frozen
+from attrs.validators import ge
+
+_positive = ge(1)
+
+
+def _increasing(_: Any, attribute: Attribute[Sequence[int]], value: Sequence[int]) -> None:
+    if not value or value[0] < 1 or sorted(set(value)) != list(value):
+        raise ValueError(f"{attribute.name} must be positive and increasing, not {value}")
+
+
+@frozen
+class Sizes:
+    """Numbers of rounds, unless a comment says otherwise."""
+
+    warm_up: int = field(validator=ge(0))
+    #: For measures that take long.
+    short_warm_up: int = field(validator=ge(0))
+    lifecycle_rounds: int = field(validator=_positive)
+    vm_rounds: int = field(validator=_positive)
+    pod_rounds: int = field(validator=_positive)
+    phase_rounds: int = field(validator=_positive)
+    cpu_rounds: int = field(validator=_positive)
+    call_rounds: int = field(validator=_positive)
+    containerd_rounds: int = field(validator=_positive)
+    output_rounds: int = field(validator=_positive)
+    #: Numbers of concurrent lifecycles, and lifecycles of each of them.
+    concurrency: Sequence[int] = field(validator=_increasing)
+    lifecycles_each: int = field(validator=_positive)
+    exec_probes: int = field(validator=_positive)
+    #: Numbers of idle shims, and of pods.
+    idle_shims: Sequence[int] = field(validator=_increasing)
+    pods: Sequence[int] = field(validator=_increasing)
+    output_mib: int = field(validator=_positive)
+    #: Of a pod, besides its sandbox.
+    containers: int = field(default=3, validator=_positive)
+
+
+SIZES = {
+    "quick": Sizes(
+        warm_up=1, short_warm_up=0, lifecycle_rounds=3, vm_rounds=1, pod_rounds=1, phase_rounds=1, cpu_rounds=1,
+        call_rounds=1, containerd_rounds=1, output_rounds=1, concurrency=(1, 4), lifecycles_each=1, exec_probes=10,
+        idle_shims=(1, 3), pods=(1, 3), output_mib=64,
+    ),
+    "normal": Sizes(
+        warm_up=2, short_warm_up=1, lifecycle_rounds=20, vm_rounds=3, pod_rounds=4, phase_rounds=8, cpu_rounds=6,
+        call_rounds=7, containerd_rounds=8, output_rounds=6, concurrency=(1, 4, 8, 16, 32), lifecycles_each=2,
+        exec_probes=200, idle_shims=(1, 5, 10, 25, 50), pods=(1, 5, 10, 20), output_mib=512,
+    ),
+    "full": Sizes(
+        warm_up=2, short_warm_up=1, lifecycle_rounds=50, vm_rounds=8, pod_rounds=12, phase_rounds=25, cpu_rounds=20,
+        call_rounds=20, containerd_rounds=30, output_rounds=12, concurrency=(1, 4, 8, 16, 32), lifecycles_each=4,
+        exec_probes=1000, idle_shims=(1, 5, 10, 25, 50), pods=(1, 10, 25, 50, 100, 200), output_mib=1024,
+    ),
+}  # fmt: skip

@@ -1,0 +1,36 @@
+"""The dependency rule of bench/__init__.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.repository.test_import_rules import ROOT, imports
+
+# Package -> prefixes of bench modules that it may import.
+ALLOWED = {
+    "report": ("bench.report",),
+    "harness": ("bench.harness", "bench.report.results"),
+    "measures": ("bench.measures", "bench.harness", "bench.report.results"),
+}
+NOT_FOR_HARNESS = "bench.report.results_json"
+MODULES = sorted(path for package in ALLOWED for path in (ROOT / "bench" / package).glob("*.py"))
+
+
+def bench_imports(path: Path) -> set[str]:
+    """Modules only: `from bench.harness import standby` is bench.harness.standby."""
+    names = {name for name in imports(path) if name.split(".")[0] == "bench"}
+    return {name for name in names if (ROOT / name.replace(".", "/")).with_suffix(".py").is_file()}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_bench_package_imports(path: Path) -> None:
+    package = path.parent.name
+    for name in bench_imports(path):
+        assert name.startswith(ALLOWED[package]), f"bench.{package} must not import {name}"
+        assert package == "report" or name != NOT_FOR_HARNESS, f"bench.{package} must not import {name}"
+
+
+def test_every_bench_package_has_a_rule() -> None:
+    assert {path.parent.name for path in (ROOT / "bench").glob("*/__init__.py")} == set(ALLOWED)
