@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
 
-    from shim.task.events.publisher import Sender
+    from shim.task.events.publisher import EventTransport
 
 CALLS_TIMEOUT = 3.0
 # The response to Shutdown(now) itself must still be sent.
@@ -146,13 +146,13 @@ def _warm_up(context: ShimContext, link: _socket.socket | None) -> None:
         gc.enable()
 
 
-def _connect(flags: Flags, boot: Bootstrap) -> Sender:
-    from shim.task.events.transports import CommandSender, ForwardSender
+def _connect(flags: Flags, boot: Bootstrap) -> EventTransport:
+    from shim.task.events.transports import ForwardTransport, PublishCommandTransport
 
     address = files.environment("TTRPC_ADDRESS") or boot.ttrpc_address
     if address:
-        return ForwardSender(address, flags.namespace)
-    return CommandSender(flags.publish_binary, flags.address, flags.namespace)
+        return ForwardTransport(address, flags.namespace)
+    return PublishCommandTransport(flags.publish_binary, flags.address, flags.namespace)
 
 
 def _report(log: Log, error: BaseException) -> None:

@@ -19,7 +19,7 @@ from shim.oci import spec as oci
 from shim.oci.errors import InvalidSpec
 from shim.spans import span
 from shim.task.errors import failed_precondition, invalid_argument
-from shim.task.events.task_events import Announcer
+from shim.task.events.task_events import TaskEvents
 from shim.task.isolation import place_container, place_sandbox
 from shim.task.pod import Role
 from shim.task.stdio.process_io import open_stdio
@@ -50,15 +50,15 @@ def _create_member(context: ShimContext, request: CreateTaskRequest, pod: Pod) -
     from shim.task import pod_members
 
     def remove() -> None:
-        pod_members.leave(context.bundle, request.id, request.bundle)
+        pod_members.remove_if_released(context.bundle, request.id, request.bundle)
 
-    pod_members.enter(context.bundle, request.id, request.bundle)
+    pod_members.add(context.bundle, request.id, request.bundle)
     try:
         task = _create(context, request, pod)
     except BaseException:
         remove()
         raise
-    task.init.done.add(remove)
+    task.init.done.add_callback(remove)
     return task
 
 
@@ -98,11 +98,11 @@ def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
         placed.container,
         parameters,
         io,
-        Announcer(context.publisher, request.id),
+        TaskEvents(context.publisher, request.id),
         log,
         is_pod_member=bool(spec.pod_role),
         vm=placed.vm,
-        event_of=placed.event_of,
+        console_event_for=placed.console_event_for,
     )
     task.io_retry_seconds = retry
     task.memory_limit = resources.memory(spec).get("SizeInMB", 0) * resources.MIB
@@ -133,7 +133,7 @@ def create_sandbox(context: ShimContext, request: CreateSandboxRequest, pod: Pod
             log,
             is_pod_member=True,
             vm=placed.vm,
-            event_of=placed.event_of,
+            console_event_for=placed.console_event_for,
         )
         pod.add(task)
         task.watch_container()

@@ -71,7 +71,7 @@ def to_status(error: Exception) -> StatusError:
     return StatusError(status.UNKNOWN, text)
 
 
-def refuses(error: Exception) -> bool:
+def is_not_supported(error: Exception) -> bool:
     """HCS cannot do this to that kind of system, on this build, ever: not a failure but an answer."""
     from shim.hcs_bindings import errors as hcs
 
@@ -80,7 +80,7 @@ def refuses(error: Exception) -> bool:
     )
 
 
-def has_no_figures(error: Exception) -> bool:
+def has_no_stats(error: Exception) -> bool:
     """Asked for figures of a system that is not running: there are none, which is no failure of the machine."""
     from shim.hcs_bindings import errors as hcs
 

@@ -1,7 +1,7 @@
-"""What the task domain needs from the rooms below, and nothing more. For type checkers only.
+"""The interfaces between the task package and the packages below it, and inside it. For type checkers only.
 
-`shim.container` and `shim.hcs_bindings` fulfil it for process-isolated containers; a pod in a utility VM brings its
-own. The domain's tests fulfil it with a few lines.
+`shim.container` and `shim.hcs_bindings` implement them for process-isolated containers, `shim.uvm` for containers in a
+utility VM, `shim.hostprocess` for host-process containers, and the fakes of the unit tests with a few lines.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 
     from shim.oci.section import Section
     from shim.oci.spec import Spec
+    from shim.task.process import Process
 
     Document = dict[str, Any]
 
     class Exit(Protocol):
-        """How a process or system ended; a code below zero is not known."""
+        """How a process or compute system exited. A code below zero is unknown."""
 
         @property
         def code(self) -> int: ...
 
     class HcsProcess(Protocol):
-        """A process of a compute system. `terminate` is False if there was nothing left to end. The handles of its
-        streams belong to whoever takes them, and are None then."""
+        """A process of a compute system. `terminate` returns False if the process had exited already. Who takes a stdio
+        handle owns it, and sets the attribute to None."""
 
         stdin: int | None
         stdout: int | None
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
         def resume(self) -> None: ...
 
     class ProcessIO(Protocol):
-        """The streams between containerd's client and one process."""
+        """The stdio between containerd's client and one process."""
 
         stdin: str
         stdout: str
@@ -97,8 +98,25 @@ if TYPE_CHECKING:
         def teardown(self) -> None: ...
 
     class NewContainer(Container, Protocol):
-        """One whose init has not been asked for yet."""
+        """A container whose init process has not been created yet."""
 
         def init_parameters(
             self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
         ) -> Document: ...
+
+    class ProcessOwner(Protocol):
+        """What a `Process` needs from its task. `shim.task.process` shows when each method is called."""
+
+        def create_process(self, process: Process) -> HcsProcess:
+            """Run it in HCS. The container is started first for its init."""
+
+        def publish_started(self, process: Process) -> None: ...
+
+        def console_event_for(self, signal: int) -> str | None:
+            """The console event that a signal stands for; None to terminate the process."""
+
+        def stop_container(self) -> None:
+            """Stop all processes in the container: one of them holds the stdio of a killed init open."""
+
+        def process_exited(self, process: Process) -> None:
+            """The owner's part of an exit, called once, in a thread, after the output has drained."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from shim.container.container import Container
 from shim.container.null_container import NullContainer
 from shim.task.errors import failed_precondition
-from shim.task.signals import console_event, terminating, without_console_events
+from shim.task.signals import always_terminate, console_event, terminate_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 class PlacedContainer:
     """A created container, how signals reach its processes, and the utility VM that belongs to it alone, if any."""
 
-    __slots__ = ("container", "event_of", "vm")
+    __slots__ = ("console_event_for", "container", "vm")
 
     def __init__(
         self,
         container: interfaces.NewContainer,
-        event_of: Callable[[int], str | None] = console_event,
+        console_event_for: Callable[[int], str | None] = console_event,
         vm: Vm | None = None,
     ) -> None:
         self.container = container
-        self.event_of = event_of
+        self.console_event_for = console_event_for
         self.vm = vm
 
 
@@ -51,14 +51,14 @@ def place_sandbox(
         from shim.uvm.sandbox_vm import SandboxVm
 
         sandbox = SandboxVm.create(id, bundle, spec, rootfs, log)
-        return PlacedContainer(sandbox, terminating, sandbox.vm)
+        return PlacedContainer(sandbox, always_terminate, sandbox.vm)
     if spec.is_host_process:
         from shim.hostprocess.sandbox_container import HostProcessSandbox
 
-        return PlacedContainer(HostProcessSandbox(id, spec, log.warning), terminating)
+        return PlacedContainer(HostProcessSandbox(id, spec, log.warning), always_terminate)
     if with_container:
         return PlacedContainer(Container.create(id, bundle, spec, rootfs, log.warning))
-    return PlacedContainer(NullContainer(id, log.warning), terminating)
+    return PlacedContainer(NullContainer(id, log.warning), always_terminate)
 
 
 def place_container(
@@ -88,5 +88,5 @@ def place_container(
         )
     else:
         container = VmContainer.create_alone(id, bundle, spec, rootfs, log, scale_limits=scale_cpu_limits)
-    event_of = console_event if container.takes_signals else without_console_events
-    return PlacedContainer(container, event_of, container.vm if container.owns_vm else None)
+    console_event_for = console_event if container.takes_signals else terminate_only
+    return PlacedContainer(container, console_event_for, container.vm if container.owns_vm else None)

@@ -1,12 +1,12 @@
 """The tasks of one shim and the rules between them.
 
 A shim serves either one standalone container, or a pod: its sandbox, created first, and the workload containers that
-join it while the sandbox runs. Which one a Create is about stands in the spec's annotations, and has to agree with
+join it while the sandbox runs. The spec's annotations say which one a Create is for, and have to agree with
 how the shim was started and with the tasks that exist. `shim.task.create` creates the containers: it reserves an id
 here, creates, and adds the finished task.
 
-A standalone task and a sandbox stay known after their Delete, until Shutdown, so that a repeated Delete gets the same
-answer; a deleted workload is forgotten, since its pod may live for years.
+A standalone task and a sandbox stay in the pod after their Delete, until Shutdown, so that a repeated Delete gets the
+same answer; a deleted workload is removed, since its pod may run for years.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
     from shim.task.task import Task
     from shim.uvm.vm import Vm
 
-# How long a shim that has been told to exit gives containers that still run to be torn down. What is left then is in
-# the ledger.
-END_TIMEOUT = 10.0
+# How long a shim that shuts down waits for the teardown of running containers. The ledger lists what is left then.
+STOP_TIMEOUT = 10.0
 
 
 class Role:
-    """What a container is to its pod, as its annotations say."""
+    """The role of a container in its pod, from its annotations."""
 
     __slots__ = ("container_type", "sandbox_id")
 
@@ -63,7 +62,7 @@ class Pod:
         self._tasks: dict[str, Task] = {}
         self._creating: set[str] = set()
 
-    # Finding.
+    # Lookup.
 
     def task(self, id: str) -> Task:
         task = self._tasks.get(id)
@@ -72,7 +71,7 @@ class Pod:
         return task
 
     def tasks(self) -> list[Task]:
-        """All that there are."""
+        """All tasks."""
         with self._lock:
             return list(self._tasks.values())
 
@@ -86,25 +85,25 @@ class Pod:
 
     @property
     def sandbox(self) -> Task | None:
-        """The pod's sandbox, if this is a pod and has got one."""
+        """The pod's sandbox, if this is a pod and its sandbox has been created."""
         return self._tasks.get(self._context.id) if self._context.is_sandbox else None
 
     @property
     def vm(self) -> Vm | None:
-        """The utility VM that is this pod, if it is one."""
+        """The utility VM of this pod, if it has one."""
         sandbox = self._tasks.get(self._context.id)
         return sandbox.vm if sandbox is not None else None
 
     def task_pid(self, id: str) -> int:
-        """The pid that Connect tells: the init's, 0 before there is one.
+        """The `task_pid` of Connect: the init's, 0 before the start.
 
-        Microsoft's shim tells its own pid. But containerd's client refuses to delete a created task that has a pid, and
-        would have it killed first; 0 lets `ctr task delete` work on it.
+        Microsoft's shim returns its own pid. But containerd's client refuses to delete a created task that has a pid,
+        and requires a kill first; with 0, `ctr task delete` works on it.
         """
         task = self._tasks.get(id)
         return task.init.pid if task is not None else 0
 
-    # Creating.
+    # Create.
 
     def reserve(self, id: str) -> Reservation:
         """`with pod.reserve(id):` for the time of a Create. Refuses an id that is in use or being created, and a second
@@ -137,8 +136,8 @@ class Pod:
             self._tasks[task.id] = task
 
     def check(self, id: str, role: Role) -> None:
-        """Refuse a container whose annotations do not fit this shim, before anything is made for it."""
-        from shim.oci.annotations.container import CONTAINER_TYPE, SANDBOX_ID  # there is a spec, so they are loaded
+        """Refuse a container whose annotations do not fit this shim, before anything is created for it."""
+        from shim.oci.annotations.container import CONTAINER_TYPE, SANDBOX_ID  # loaded already, with the spec
 
         kind, sandbox_id = role.container_type, role.sandbox_id
         if not self._context.is_sandbox:
@@ -148,8 +147,8 @@ class Pod:
                 )
             return
         pod = self._context.id
-        wanted = "container" if self._tasks or id != pod else "sandbox"
-        if wanted == "container":
+        expected = "container" if self._tasks or id != pod else "sandbox"
+        if expected == "container":
             from shim.api.types import Status
 
             sandbox = self._tasks.get(pod)
@@ -157,21 +156,21 @@ class Pod:
                 raise failed_precondition(
                     f"task with id: '{id}' cannot be created in pod: '{pod}' which is not running"
                 )
-        if kind != wanted:
-            raise failed_precondition(f"expected annotation: '{CONTAINER_TYPE}': '{wanted}' got '{kind}'")
+        if kind != expected:
+            raise failed_precondition(f"expected annotation: '{CONTAINER_TYPE}': '{expected}' got '{kind}'")
         if sandbox_id != pod:
             raise failed_precondition(f"expected annotation '{SANDBOX_ID}': '{pod}' got '{sandbox_id}'")
 
-    # Ending.
+    # Kill, delete, shutdown.
 
-    def kill(self, id: str, exec_id: str, signal: int, everybody: bool) -> None:
+    def kill(self, id: str, exec_id: str, signal: int, all_processes: bool) -> None:
         task = self.task(id)
-        if everybody and not exec_id and self._is_sandbox(id):
+        if all_processes and not exec_id and self._is_sandbox(id):
             self._kill_workloads(signal)
-        task.kill(exec_id, signal, everybody)
+        task.kill(exec_id, signal, all_processes)
 
     def _kill_workloads(self, signal: int) -> None:
-        """All at once, for one that hangs must not keep the others alive."""
+        """In parallel: one that hangs must not delay the others."""
         from threading import Thread
 
         with self._lock:
@@ -179,7 +178,7 @@ class Pod:
         threads = [Thread(target=self._kill_workload, args=(task, signal), daemon=True) for task in workloads]
         for thread in threads:
             thread.start()
-        deadline = time.monotonic() + END_TIMEOUT
+        deadline = time.monotonic() + STOP_TIMEOUT
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -188,14 +187,14 @@ class Pod:
             task.kill("", signal, True)
         except Exception as error:
             if not (isinstance(error, StatusError) and error.code == status.NOT_FOUND):
-                self._context.log.warning("workload not signalled with its pod", tid=task.id, error=error)
+                self._context.log.warning("failed to signal workload of the pod", tid=task.id, error=error)
 
     def delete(self, id: str, exec_id: str) -> Process:
         from shim.api.types import Status
 
         task = self.task(id)
         if self._is_sandbox(id) and task.process(exec_id) is task.init and task.init.status == Status.STOPPED:
-            self._end_workloads()
+            self._stop_workloads()
         process = task.delete(exec_id)
         if process is task.init and id != self._context.id:
             with self._lock:
@@ -210,28 +209,27 @@ class Pod:
         with self._lock:
             return [task for task in self._tasks if not self._is_sandbox(task)]
 
-    def stop(self) -> None:
-        """End the workloads, then begin the end of the sandbox itself."""
-        self._end_workloads()
-        self.task(self._context.id).end()
+    def stop_sandbox(self) -> None:
+        """Stop the workloads, then request the stop of the sandbox itself."""
+        self._stop_workloads()
+        self.task(self._context.id).request_stop()
 
-    def _end_workloads(self) -> None:
-        """A sandbox that goes takes along what is in it."""
+    def _stop_workloads(self) -> None:
         with self._lock:
             workloads = [task for task in self._tasks.values() if not self._is_sandbox(task.id)]
-        self._end_all([task for task in workloads if not task.init.done.released])
+        self._stop_tasks([task for task in workloads if not task.init.done.is_set])
 
-    def _end_all(self, tasks: list[Task]) -> None:
+    def _stop_tasks(self, tasks: list[Task]) -> None:
         for task in tasks:
-            # Each in a thread: one whose start hangs cannot be ended, and must not keep the others.
-            start_new_thread(task.end, ())
-        deadline = time.monotonic() + END_TIMEOUT
+            # Each in a thread: one whose start hangs cannot be stopped, and must not delay the others.
+            start_new_thread(task.request_stop, ())
+        deadline = time.monotonic() + STOP_TIMEOUT
         for task in tasks:
             task.init.done.wait(max(0.0, deadline - time.monotonic()))
 
-    def ends_with(self, id: str) -> bool:
-        """Whether Shutdown of this id ends the shim: its own id always does, another one only when nothing is left.
-        A sandbox of the Sandbox service outlives all tasks."""
+    def shutdown_stops_shim(self, id: str) -> bool:
+        """Whether Shutdown of this id stops the shim: its own id always does, another id only when all tasks are
+        deleted. A sandbox of the Sandbox service outlives all tasks."""
         if self._context.sandbox_api:
             return False
         if id == self._context.id:
@@ -240,13 +238,11 @@ class Pod:
             return bool(self._tasks) and not self._creating and all(task.deleted for task in self._tasks.values())
 
     @property
-    def is_quiet(self) -> bool:
-        """Nothing here holds a resource any more."""
+    def is_released(self) -> bool:
+        """No task holds resources any more."""
         with self._lock:
-            return not self._creating and all(task.init.done.released for task in self._tasks.values())
+            return not self._creating and all(task.init.done.is_set for task in self._tasks.values())
 
-    def end(self) -> None:
-        """Before the shim exits: end what still runs and wait, a while, until its resources are free."""
-        with self._lock:
-            tasks = list(self._tasks.values())
-        self._end_all(tasks)
+    def stop_all(self) -> None:
+        """Before the shim exits: stop the running tasks and wait, bounded, until their resources are released."""
+        self._stop_tasks(self.tasks())

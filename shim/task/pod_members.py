@@ -1,27 +1,27 @@
-"""The workloads of a sandbox of the Sandbox service, by their bundles, on disk in the sandbox's own.
+"""The workloads of a sandbox of the Sandbox service, by their bundles, in a directory of the sandbox's bundle.
 
-containerd runs `delete` for the sandbox of such a pod, and not for its workloads. So that a `kill -9` leaks nothing of
-them either, a workload's bundle is noted, one file each, before anything is made for it, until its ledger is empty;
-`delete` of the sandbox looks there.
+containerd runs `delete` for such a sandbox, but not for its workloads. So that `kill -9` of the shim leaks none of
+their resources, each workload's bundle is recorded in a file of its own, before anything is created for it and until
+its ledger is empty. `delete` of the sandbox reads these files.
 """
 
 from __future__ import annotations
 
 from shim.platform import files
 
-DIRECTORY = "joined"
+DIRECTORY = "members"
 PATH_LIMIT = 4096
 
 
-def enter(sandbox: str, id: str, bundle: str) -> None:
-    """To be called before anything is acquired for the workload."""
+def add(sandbox: str, id: str, bundle: str) -> None:
+    """Call it before anything is created for the workload."""
     directory = f"{sandbox}/{DIRECTORY}"
     files.make_directory(directory)
     files.write_atomic(f"{directory}/{id}", bundle.encode())
 
 
-def leave(sandbox: str, id: str, bundle: str) -> None:
-    """It is free; unless its ledger says otherwise, or cannot be read."""
+def remove_if_released(sandbox: str, id: str, bundle: str) -> None:
+    """Remove the record, unless the ledger has entries or cannot be read."""
     from shim.container.ledger import Ledger
 
     try:
@@ -38,5 +38,5 @@ def bundles(sandbox: str) -> list[str]:
         try:
             found.append(files.read(f"{sandbox}/{DIRECTORY}/{name}", PATH_LIMIT).decode())
         except (OSError, UnicodeDecodeError):
-            continue  # struck out in this very moment
+            continue  # removed in the meantime
     return found

@@ -1,16 +1,32 @@
 """One process of a container: its init, or an exec.
 
-    created ──start──> running ──exit──> stopped
-       └──────── killed, deleted, start failed, container gone ────────┘
+    created ───start───> running <───pause, resume───> paused
+       │                    │
+       │                    └── exit, kill, exit of the container ──────────┐
+       └── kill, delete, failed start, exit of the container ───────────────┴──> stopped
 
-Two locks. `_gate` is held through a start, HCS calls included, and a kill waits for it, within limits. `_state` covers
-only the fields and is never held during a call, so that an exit can be noted at any moment. State is answered without
-any lock from bytes that each transition leaves behind.
+Who calls whom, from HCS's exit notification to the answers of Wait and Delete (`owner` is the task):
 
-An exit comes in two steps. That the process is gone is known at once, from a thread of the bindings, and State says
-so. What it wrote may still be on its way: a thread of its own lets the output drain (bounded), then hands over to the
-task, which publishes the exit, tears down if this was the init, and only then releases whoever waits. A child that a
-killed init has left behind holds its streams open: it is ended then, with everything in the container.
+    HCS's exit notification, in a thread of the bindings      kill or delete before the start, failed start,
+        │                                                     lost exit notification, exit of the container
+        └───────────────────────────┬────────────────────────────────────┘
+                                    v
+    Process._stop                      once: STOPPED, exit status and time; State returns them; `stopped` is set
+                                    │  in a new thread
+                                    v
+    Process._drain_and_report
+        ├── ProcessIO.drain            wait, bounded, for the rest of the output; owner.stop_container if a child
+        │                              process holds the stdio of a killed init open
+        ├── ProcessIO.close
+        ├── owner.process_exited       an exec: publish TaskExit
+        │                              the init: exit record, terminate the execs, last stats, tear the container
+        │                              down, publish TaskExit of the execs, then its own
+        ├── HcsProcess.close
+        └── `done` is set              Wait is answered, Delete continues
+
+Two locks. `_start_lock` is held through a start, HCS calls included, and a kill waits for it, bounded. `_state_lock`
+covers only the fields and is never held during a call, so that an exit can be recorded at any moment. State is answered
+without a lock from bytes that each transition encodes.
 """
 
 from __future__ import annotations
@@ -23,41 +39,38 @@ from shim.api.types import Status
 from shim.api.wellknown import Timestamp
 from shim.spans import span, task_span
 from shim.task.errors import deadline_exceeded, failed_precondition, not_found
-from shim.task.one_shot import Waiters
-from shim.task.signals import console_event
+from shim.task.one_shot import OneShotEvent
 from shim.ttrpc.status import StatusError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from shim.logs import Log
-    from shim.task.interfaces import HcsProcess, ProcessIO
+    from shim.task.interfaces import Document, HcsProcess, ProcessIO, ProcessOwner
 
-# Until a process has exited: the status that reads as "not known", and the zero time of Go (an absent time would read
-# as 1970).
+# Until a process has exited: the exit status that clients read as unknown, and Go's zero time (an absent time would
+# read as 1970).
 NOT_EXITED = 255
 ZERO_TIME = Timestamp(seconds=-62135596800)
 
-# What a process that never ran ends with, and one whose exit code nobody can tell any more.
-FORCED_EXIT = 1
+# The exit status of a process that never ran, and of one whose exit notification was lost.
+NOT_STARTED_EXIT = 1
 UNKNOWN_EXIT = 0xFFFFFFFF
 
-# No single request to a process may hold up an RPC for longer.
+# The longest that one HCS call for a process may delay an RPC.
 CALL_TIMEOUT = 30.0
-# HCS may fail to close its pipes; then the rest of the output is given up.
+# HCS may fail to close its pipes; the rest of the output is dropped then.
 DRAIN_TIMEOUT = 1.0
-# A kill that finds nothing to kill should be followed by the exit's notice; it has been lost if not.
+# A kill that finds no running process should be followed by its exit notification; it is lost if not.
 LOST_EXIT_TIMEOUT = 1.0
 
-_NAMES = {Status.CREATED: "created", Status.RUNNING: "running", Status.STOPPED: "exited", Status.PAUSED: "paused"}
+_STATE_NAMES = {Status.CREATED: "created", Status.RUNNING: "running", Status.STOPPED: "exited", Status.PAUSED: "paused"}
 
 
 class Process:
     __slots__ = (
-        "_bundle", "_ended", "_event_of", "_forced", "_gate", "_hcs", "_io", "_killed", "_launch", "_log", "_state",
-        "_take_along", "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "pid", "started",
-        "state_answer", "status", "stopped", "terminal",
+        "_bundle", "_hcs", "_io", "_killed", "_log", "_owner", "_start_lock", "_state_lock", "_stop_requested",
+        "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "parameters", "pid", "started",
+        "state_response", "status", "stopped", "terminal",
     )  # fmt: skip
 
     def __init__(
@@ -66,28 +79,24 @@ class Process:
         exec_id: str,
         bundle: str,
         io: ProcessIO,
+        parameters: Document,
+        owner: ProcessOwner,
         log: Log,
-        launch: Callable[[], HcsProcess],
-        ended: Callable[[Process], None],
-        event_of: Callable[[int], str | None] = console_event,
-        take_along: Callable[[], None] | None = None,
     ) -> None:
-        """`exec_id` is the task's own id for its init. `launch` runs it; `ended` is the task's part of its exit, called
-        once, in a thread; `event_of` says which console event a signal is, None for termination. `take_along` ends
-        everything that a process which was killed has left behind."""
+        """`exec_id` is the task's own id for its init. `parameters` are HCS's, for `owner.create_process`."""
         self._task_id = task_id
         self._bundle = bundle
         self._io = io
+        self._owner = owner
         self._log = log
-        self._launch = launch
-        self._ended = ended
-        self._event_of = event_of
-        self._take_along = take_along
-        self._gate = allocate_lock()
-        self._state = allocate_lock()
+        self._start_lock = allocate_lock()
+        self._state_lock = allocate_lock()
         self._hcs: HcsProcess | None = None
-        self._forced = False  # made to end, or its end is being waited for: no time for who reads late
-        self._killed = False  # by force, which whoever asked for it means for what it has started as well
+        # The client stops the process or waits for its deletion, so it is not about to open the output.
+        self._stop_requested = False
+        # Terminated by SIGKILL, which is meant for its child processes too.
+        self._killed = False
+        self.parameters = parameters
         self.exec_id = exec_id
         self.is_init = exec_id == task_id
         self.terminal = io.terminal
@@ -96,18 +105,18 @@ class Process:
         self.started = False
         self.exit_status = NOT_EXITED
         self.exited_at = ZERO_TIME
-        #: The process is gone; what it wrote may not have arrived yet.
-        self.stopped = Waiters()
-        #: Everything about the exit is over: drained, reported, for an init also torn down.
-        self.done = Waiters()
-        self.state_answer = b""
+        #: The process has exited; its output may not have drained yet.
+        self.stopped = OneShotEvent()
+        #: The exit is complete: drained, published, and for an init the container is torn down.
+        self.done = OneShotEvent()
+        self.state_response = b""
         self._encode_state()
 
     def __str__(self) -> str:
         return f"exec: '{self.exec_id}' in task: '{self._task_id}'"
 
     def in_wrong_state(self, operation: str, exec_id: str | None = None) -> StatusError:
-        """The refusal of an operation, with the id by which it was asked for."""
+        """The error for an operation that this state does not allow, with the id that the request had."""
         shown = self.exec_id if exec_id is None else exec_id
         return failed_precondition(
             f"exec: '{shown}' in task: '{self._task_id}' is in invalid state: '{self.state_name}' for {operation}"
@@ -115,111 +124,111 @@ class Process:
 
     @property
     def state_name(self) -> str:
-        return _NAMES[self.status]
+        return _STATE_NAMES[self.status]
 
     @property
     def streams(self) -> dict[str, str]:
-        """Where its client said they are."""
+        """The paths and URIs that the client gave."""
         return {"stdin": self._io.stdin, "stdout": self._io.stdout, "stderr": self._io.stderr}
 
-    def wait_answer(self) -> bytes:
+    def wait_response(self) -> bytes:
         return WaitResponse(exit_status=self.exit_status, exited_at=self.exited_at).encode()
 
-    # Life.
+    # Start and stop.
 
-    def start(self, announce: Callable[[Process], None]) -> int:
-        """Launch it and let the world know, before its exit can be noticed. A failure stops the process for good."""
-        self._enter()
+    def start(self) -> int:
+        """Create the process in HCS and publish the start, before its exit can be seen. A failure stops it for good."""
+        self._acquire_start_lock()
         try:
             if self.status != Status.CREATED:
                 raise self.in_wrong_state("start")
             hcs: HcsProcess | None = None
             try:
                 with span("launch"):
-                    hcs = self._launch()
+                    hcs = self._owner.create_process(self)
                 with span("stdio"):
                     self._io.attach(hcs)
             except BaseException:
                 if hcs is not None:
-                    self._discard(hcs)
-                self._stop(FORCED_EXIT)
+                    self._terminate_without_stdio(hcs)
+                self._stop(NOT_STARTED_EXIT)
                 raise
-            with self._state:
+            with self._state_lock:
                 self._hcs = hcs
                 self.pid = hcs.pid
                 self.started = True
                 self.status = Status.RUNNING
                 self._encode_state()
-            announce(self)
+            self._owner.publish_started(self)
         finally:
-            self._gate.release()
-        hcs.on_exit(lambda ended: self._stop(ended.code))
+            self._start_lock.release()
+        hcs.on_exit(lambda exited: self._stop(exited.code))
         return hcs.pid
 
-    def expel(self, status: int, patience: float = CALL_TIMEOUT) -> bool:
-        """End it if it never ran, with this status. False if it has been started (or has ended)."""
-        self._enter(patience)
+    def stop_if_not_started(self, status: int, timeout: float = CALL_TIMEOUT) -> bool:
+        """Stop a created process with this exit status. False if it has been started (or has exited)."""
+        self._acquire_start_lock(timeout)
         try:
             if self.status != Status.CREATED:
                 return False
             self._stop(status)
             return True
         finally:
-            self._gate.release()
+            self._start_lock.release()
 
     def kill(self, signal: int) -> None:
         """Deliver a signal without waiting for its effect."""
-        self._enter()
+        self._acquire_start_lock()
         try:
             if self.status == Status.CREATED:
-                self._stop(FORCED_EXIT)
+                self._stop(NOT_STARTED_EXIT)
                 return
             hcs = self._hcs
             if self.status == Status.STOPPED or hcs is None:
                 raise not_found(f"{self} not found")
-            self._forced = True
-            event = self._event_of(signal)
+            self._stop_requested = True
+            event = self._owner.console_event_for(signal)
             if event is not None:
-                # HcsSignalProcess may return only when the target is dead.
+                # HcsSignalProcess may return only when the target has exited.
                 start_new_thread(self._signal, (hcs, event))
                 return
             self._killed = True
         finally:
-            self._gate.release()
+            self._start_lock.release()
         self._terminate(hcs)
 
-    def _enter(self, patience: float = CALL_TIMEOUT) -> None:
-        if not self._gate.acquire(timeout=patience):
+    def _acquire_start_lock(self, timeout: float = CALL_TIMEOUT) -> None:
+        if not self._start_lock.acquire(timeout=timeout):
             raise deadline_exceeded(f"{self} is being started, and HCS has not answered yet; try again")
 
-    def put_out(self) -> None:
-        """The init has gone: end this one too, whatever its state."""
-        self._forced = True
-        if not self.expel(FORCED_EXIT, LOST_EXIT_TIMEOUT):
+    def terminate_with_init(self) -> None:
+        """The init has exited: stop this exec too, in any state."""
+        self._stop_requested = True
+        if not self.stop_if_not_started(NOT_STARTED_EXIT, LOST_EXIT_TIMEOUT):
             hcs = self._hcs
-            if hcs is not None and not self.stopped.released:
+            if hcs is not None and not self.stopped.is_set:
                 self._terminate(hcs)
 
     def _terminate(self, hcs: HcsProcess) -> None:
         try:
             if not hcs.terminate(timeout=CALL_TIMEOUT):
-                start_new_thread(self._presume_dead, ())
+                start_new_thread(self._stop_if_exit_is_lost, ())
         except Exception:
             if not self.stopped.wait(LOST_EXIT_TIMEOUT):
                 raise
 
-    def lose(self) -> None:
-        """Its container is gone. If the exit does not follow, it is lost and its status with it."""
-        self._forced = True
+    def mark_container_lost(self) -> None:
+        """The container has exited. If no exit notification of the process follows, its exit status is unknown."""
+        self._stop_requested = True
         try:
-            if not self.expel(FORCED_EXIT, LOST_EXIT_TIMEOUT):
-                self._presume_dead()
+            if not self.stop_if_not_started(NOT_STARTED_EXIT, LOST_EXIT_TIMEOUT):
+                self._stop_if_exit_is_lost()
         except StatusError:
-            self._log.warning("container gone while a process was being started in it", **self._fields())
+            self._log.warning("container exited while a process was being started in it", **self._fields())
 
-    def is_over(self, timeout: float) -> bool:
-        """Wait until everything about the exit is over, for somebody who is done with the process, and its output."""
-        self._forced = True
+    def wait_done(self, timeout: float) -> bool:
+        """Wait until the exit is complete, for a client that no longer reads the output."""
+        self._stop_requested = True
         return self.done.wait(timeout)
 
     def resize(self, width: int, height: int) -> None:
@@ -239,82 +248,82 @@ class Process:
         self._io.close_stdin()
 
     def set_paused(self, paused: bool) -> None:
-        with self._state:
+        with self._state_lock:
             if self.status in (Status.RUNNING, Status.PAUSED):
                 self.status = Status.PAUSED if paused else Status.RUNNING
                 self._encode_state()
 
-    # The exit.
+    # Exit.
 
     def _stop(self, exit_code: int) -> None:
-        """Note the exit, once, and see to the rest of it in a thread."""
+        """Record the exit, once. A new thread does the rest."""
         nanos = time.time_ns()
-        with self._state:
+        with self._state_lock:
             if self.status == Status.STOPPED:
                 return
             self.status = Status.STOPPED
             self.exit_status = exit_code & 0xFFFFFFFF
             self.exited_at = Timestamp(seconds=nanos // 1_000_000_000, nanos=nanos % 1_000_000_000)
             self._encode_state()
-        self.stopped.release()
-        start_new_thread(self._finish, ())
+        self.stopped.set()
+        start_new_thread(self._finish_exit, ())
 
-    def _finish(self) -> None:
+    def _finish_exit(self) -> None:
         with task_span("exit", self._task_id):
-            self._come_to_rest()
+            self._drain_and_report()
 
-    def _come_to_rest(self) -> None:
+    def _drain_and_report(self) -> None:
         hcs, self._hcs = self._hcs, None
         try:
             with span("stdio"):
-                ends = self._take_along if self._killed else None
+                # An exec that was killed does not stop its container.
+                on_held_open = self._owner.stop_container if self._killed and self.is_init else None
                 if hcs is not None and not self._io.drain(
-                    DRAIN_TIMEOUT, waits_for_late_client=self._is_patient, on_held_open=ends
+                    DRAIN_TIMEOUT, waits_for_late_client=self._waits_for_late_client, on_held_open=on_held_open
                 ):
-                    self._log.warning("output was still on its way when its time was over", **self._fields())
+                    self._log.warning("stdio drain timed out, output lost", **self._fields())
                 self._io.close()
         except Exception as error:
-            self._log.error("closing the streams of a process that has exited", error=error, **self._fields())
+            self._log.error("failed to close stdio", error=error, **self._fields())
         try:
-            self._ended(self)
+            self._owner.process_exited(self)
         except Exception as error:
-            self._log.error("reporting an exit", error=error, **self._fields())
+            self._log.error("failed to publish exit", error=error, **self._fields())
         try:
             if hcs is not None:
-                hcs.close()  # nobody waits for that
+                hcs.close()  # after the event, which does not depend on it
         except Exception as error:
-            self._log.error("closing a process that has exited", error=error, **self._fields())
+            self._log.error("failed to close process handle", error=error, **self._fields())
         finally:
-            self.done.release()
+            self.done.set()
 
-    def _is_patient(self) -> bool:
-        return not self._forced
+    def _waits_for_late_client(self) -> bool:
+        """Whether a client may still be about to open the output."""
+        return not self._stop_requested
 
-    def _presume_dead(self) -> None:
+    def _stop_if_exit_is_lost(self) -> None:
         if not self.stopped.wait(LOST_EXIT_TIMEOUT):
-            self._log.warning("HCS has not reported the exit of a process that is gone", **self._fields())
+            self._log.warning("no exit notification from HCS for a process that has exited", **self._fields())
             self._stop(UNKNOWN_EXIT)
 
     def _signal(self, hcs: HcsProcess, event: str) -> None:
         try:
             hcs.signal({"Signal": event})
         except Exception as error:
-            if not self.stopped.released:
-                self._log.warning("signal not delivered", signal=event, error=error, **self._fields())
+            if not self.stopped.is_set:
+                self._log.warning("failed to deliver signal", signal=event, error=error, **self._fields())
 
-    def _discard(self, hcs: HcsProcess) -> None:
-        """A process whose streams could not be attached must not stay behind."""
+    def _terminate_without_stdio(self, hcs: HcsProcess) -> None:
+        """A process whose stdio could not be attached must not keep running."""
         try:
             hcs.terminate(timeout=CALL_TIMEOUT)
         except Exception as error:
-            self._log.warning("a process without its streams could not be ended", error=error, **self._fields())
+            self._log.warning("failed to terminate a process without stdio", error=error, **self._fields())
         hcs.close()
-
-    # Small things.
 
     def _encode_state(self) -> None:
         io = self._io
-        self.state_answer = StateResponse(
+        self.state_response = StateResponse(
             id=self._task_id,
             bundle=self._bundle,
             pid=self.pid,

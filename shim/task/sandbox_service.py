@@ -86,7 +86,7 @@ class SandboxService:
     def stop(self, call: Call) -> bytes:
         request = api.StopSandboxRequest.decode(call.payload)
         task = self._sandbox(request.sandbox_id)
-        self._pod.stop()
+        self._pod.stop_sandbox()
         timeout = float(request.timeout_secs) or STOP_TIMEOUT
         if not task.init.done.wait(timeout):
             raise deadline_exceeded(f"sandbox {task.id!r} is still being torn down after {timeout:.0f} s; try again")
@@ -98,8 +98,8 @@ class SandboxService:
         def answer() -> None:
             call.reply(api.WaitSandboxResponse(exit_status=init.exit_status, exited_at=init.exited_at).encode())
 
-        deferred = call.defer(lambda: init.done.remove(answer))
-        init.done.add(answer)
+        deferred = call.defer(lambda: init.done.remove_callback(answer))
+        init.done.add_callback(answer)
         return deferred
 
     def status(self, call: Call) -> bytes:
@@ -129,7 +129,7 @@ class SandboxService:
         self._must_be_ours(api.ShutdownSandboxRequest.decode(call.payload).sandbox_id)
         deferred = call.defer()
         try:
-            self._pod.end()
+            self._pod.stop_all()
         finally:
             daemon.release_bundle()
             call.reply(EMPTY)

@@ -140,7 +140,7 @@ class TaskService:
 
     def state(self, call: Call) -> bytes:
         """The most frequent call, and therefore decoded without its message class."""
-        return self._pod.process(*read_ids(call.payload)).state_answer
+        return self._pod.process(*read_ids(call.payload)).state_response
 
     def connect(self, call: Call) -> bytes:
         """The first call of all. Its messages are two numbers and a text, read and written without their classes."""
@@ -166,31 +166,31 @@ class TaskService:
         process = self._pod.process(request.id, request.exec_id)
 
         def answer() -> None:
-            call.reply(process.wait_answer())
+            call.reply(process.wait_response())
 
-        deferred = call.defer(lambda: process.done.remove(answer))
-        process.done.add(answer)
+        deferred = call.defer(lambda: process.done.remove_callback(answer))
+        process.done.add_callback(answer)
         return deferred
 
     def shutdown(self, call: Call) -> bytes:
         from shim.api.task import ShutdownRequest
 
         request = ShutdownRequest.decode(call.payload)
-        if not self._pod.ends_with(request.id):
+        if not self._pod.shutdown_stops_shim(request.id):
             return EMPTY
         # The answer first: containerd would report a lost connection instead. It may remove the bundle right after it.
         deferred = call.defer()
         daemon.release_bundle()
         call.reply(EMPTY)
-        if self._pod.is_quiet:
+        if self._pod.is_released:
             self._context.request_shutdown(request.now)
         else:
-            start_new_thread(self._end, (request.now,))
+            start_new_thread(self._stop_all, (request.now,))
         return deferred
 
-    def _end(self, now: bool) -> None:
+    def _stop_all(self, now: bool) -> None:
         try:
-            self._pod.end()
+            self._pod.stop_all()
         finally:
             self._context.request_shutdown(now)
 

@@ -21,11 +21,11 @@ CONSOLE_EVENTS = {
 }
 
 
-def terminating(signal: int) -> None:
+def always_terminate(signal: int) -> None:
     """Every signal ends it: a sandbox that is nothing but a VM."""
 
 
-def without_console_events(signal: int) -> None:
+def terminate_only(signal: int) -> None:
     """For a guest that cannot send console events: what would end a process does, and nothing else is taken."""
     if signal not in (6, SIGKILL, 15):
         raise failed_precondition(f"signal {signal}: invalid signal value, this guest takes 6, 9 and 15")

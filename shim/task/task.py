@@ -1,10 +1,16 @@
-"""One container as the task API sees it: an init process, any number of execs, and the end of all of them.
+"""One container as the task API sees it: an init process, any number of execs, and their common exit path.
 
-The end has one path. Whatever stops the init (its exit, a kill before the start, a failed start, the death of the
-container) leads to `_init_ended`, once, in a thread: no exec may join any more and those that are left are put out;
-last figures are taken; the container is torn down; the execs' exits are published, then the init's; then whoever waits
-is released. Delete waits for that, for a while. The first half comes earlier for a killed init whose streams somebody
-holds open (`_stop_all`): its container is stopped while its output is waited for.
+`Task` is the `ProcessOwner` of its processes; the diagram in `shim.task.process` shows who calls whom. Whatever stops
+the init (its exit, a kill before the start, a failed start, the exit of the container) leads to `process_exited`, once,
+in a thread:
+
+    _prepare_stop          no exec can be added any more; write the exit record, terminate the execs, sample stats
+    container.teardown
+    execs                  wait until they are done; they publish their exits
+    _publish_exit          the exit of the init; Wait and Delete continue after that
+
+When a child process holds the stdio of a killed init open, `stop_container` runs `_prepare_stop` earlier and stops the
+container, while the rest of the output is awaited.
 """
 
 from __future__ import annotations
@@ -18,12 +24,12 @@ from shim.task.errors import (
     already_exists,
     deadline_exceeded,
     failed_precondition,
+    is_not_supported,
     not_found,
-    refuses,
     unimplemented,
 )
-from shim.task.one_shot import Waiters
-from shim.task.process import FORCED_EXIT, Process
+from shim.task.one_shot import OneShotEvent
+from shim.task.process import NOT_STARTED_EXIT, Process
 from shim.task.signals import SIGKILL, console_event
 
 TYPE_CHECKING = False
@@ -32,22 +38,22 @@ if TYPE_CHECKING:
 
     from shim.api.task import CreateTaskRequest
     from shim.logs import Log
-    from shim.task.events.task_events import Announcer
+    from shim.task.events.task_events import TaskEvents
     from shim.task.interfaces import Container, Document, HcsProcess, ProcessIO
     from shim.uvm.vm import Vm
 
-# HCS answers a question at once, or is in trouble.
-QUESTION_TIMEOUT = 10.0
-# How long Delete waits for the teardown. containerd's clients try again after an error.
+# For a query of properties, which HCS normally answers at once.
+PROPERTIES_TIMEOUT = 10.0
+# How long Delete waits for the teardown. containerd's clients retry after an error.
 DELETE_TIMEOUT = 30.0
-# How long the execs that are left get to end after they were killed, before the teardown takes them along.
-EXPEL_TIMEOUT = 5.0
-# After the teardown nothing runs any more; what is missing then are only notices.
-NOTICE_TIMEOUT = 3.0
+# How long terminated execs have to exit before the teardown stops them.
+EXEC_EXIT_TIMEOUT = 5.0
+# After the teardown no process runs; only exit notifications can be missing.
+EXIT_NOTIFICATION_TIMEOUT = 3.0
 # How long the init's exit waits for the last output of its execs.
-LAST_OUTPUT_TIMEOUT = 10.0
-# STATUS_COMMITMENT_LIMIT: how a process ends that asked for more memory than its container may have. Windows tells
-# nobody; CRI calls the container OOMKilled if we do.
+EXEC_DRAIN_TIMEOUT = 10.0
+# STATUS_COMMITMENT_LIMIT: the exit code of a process that exceeds its container's memory limit. Windows reports no
+# such event; CRI calls the container OOMKilled if we publish it.
 COMMITMENT_LIMIT = 0xC000012D
 
 
@@ -59,41 +65,41 @@ class Task:
         container: Container,
         parameters: Document,
         io: ProcessIO,
-        announcer: Announcer,
+        events: TaskEvents,
         log: Log,
         *,
         is_pod_member: bool = False,
         vm: Vm | None = None,
-        event_of: Callable[[int], str | None] = console_event,
+        console_event_for: Callable[[int], str | None] = console_event,
     ) -> None:
-        """`vm` is the utility VM that this task has to itself; `event_of` as in `Process`."""
+        """`parameters` are those of the init process. `vm` is the utility VM that belongs to this task alone."""
         self.id = id
         self.bundle = bundle
         self.container = container
         self.is_pod_member = is_pod_member
         self.vm = vm
         self.deleted = False
-        #: How long output of this task waits for a reader that went away; 0 is for ever.
+        #: As `ProcessOwner` has it: which console event a signal stands for.
+        self.console_event_for = console_event_for
+        #: How long output of this task waits for a reader that closed its end; 0 is without limit.
         self.io_retry_seconds = 0
-        #: Bytes of memory that the container may have, as it was made or last updated; 0 is no limit.
+        #: The container's memory limit in bytes, from Create or the last Update; 0 is no limit.
         self.memory_limit = 0
-        self._event_of = event_of
-        self._parameters = parameters
-        self._announce = announcer
+        self._events = events
         self._log = log
         self._lock = allocate_lock()
-        self._closing = False
+        self._stopping = False
         self._execs: dict[str, Process] = {}
-        #: The latest figures from HCS, for questions that come when there is nothing left to ask.
-        #: The container's, and those of the VM that it has to itself; one value, since they are asked for at any time.
-        self.last_statistics: tuple[Document | None, Document | None] = (None, None)
-        #: There will be no others.
-        self.figures_are_last = Waiters()
+        #: The last stats from HCS, for Stats calls after the exit: the container's, and those of the task's own VM. One
+        #: value, since other threads read it at any time.
+        self.last_stats: tuple[Document | None, Document | None] = (None, None)
+        #: `last_stats` will not change any more.
+        self.stats_final = OneShotEvent()
         self.last_processes: list[Document] = []
-        self.init = Process(id, id, bundle, io, log, self._launch_init, self._init_ended, event_of, self._stop_all)
+        self.init = Process(id, id, bundle, io, parameters, self, log)
 
     def publish_created(self, request: CreateTaskRequest) -> None:
-        self._announce.created(request)
+        self._events.publish_created(request)
 
     def watch_container(self) -> None:
         """From now on the exit of the container stops the task."""
@@ -116,190 +122,197 @@ class Task:
             return [self.init, *self._execs.values()]
 
     @property
-    def _is_only_a_vm(self) -> bool:
-        """A pod's sandbox without a container."""
+    def _is_vm_sandbox(self) -> bool:
+        """The sandbox of a pod in a VM, which has no container."""
         return self.vm is not None and self.is_pod_member
 
     def start(self, exec_id: str) -> int:
-        return self.process(exec_id).start(self._announce.started)
-
-    def _launch_init(self) -> HcsProcess:
-        self.container.start()
-        return self.container.create_process(self._parameters)
+        return self.process(exec_id).start()
 
     def check_exec(self, exec_id: str) -> None:
-        """Refuse an exec that cannot be added, before anything is opened for it."""
-        if self._is_only_a_vm:
+        """Refuse an exec that cannot be added, before its stdio is opened."""
+        if self._is_vm_sandbox:
             raise unimplemented("WCOW Pod task should never issue exec: the sandbox is a VM without a container")
         if not exec_id or exec_id == self.id or exec_id in self._execs:
             raise already_exists(f"exec: '{exec_id}' in task: '{self.id}' already exists")
         self._require_running()
 
     def add_exec(self, exec_id: str, io: ProcessIO, parameters: Document) -> None:
-        def launch() -> HcsProcess:
-            self._require_running()
-            return self.container.create_process(parameters)
-
-        process = Process(self.id, exec_id, self.bundle, io, self._log, launch, self._exec_ended, self._event_of)
+        process = Process(self.id, exec_id, self.bundle, io, parameters, self, self._log)
         with self._lock:
             self.check_exec(exec_id)
             self._execs[exec_id] = process
-            self._announce.exec_added(exec_id)
+            self._events.publish_exec_added(exec_id)
 
     def _require_running(self) -> None:
-        if self._closing or self.init.status != Status.RUNNING:
+        if self._stopping or self.init.status != Status.RUNNING:
             raise failed_precondition(f"exec: '' in task: '{self.id}' must be running to create additional execs")
 
     # Signals.
 
-    def kill(self, exec_id: str, signal: int, everybody: bool) -> None:
-        if everybody and exec_id and self.is_pod_member:
+    def kill(self, exec_id: str, signal: int, all_processes: bool) -> None:
+        if all_processes and exec_id and self.is_pod_member:
             raise failed_precondition(f"cannot signal all with non empty ExecID: '{exec_id}'")
         process = self.process(exec_id)
-        if everybody and exec_id:
+        if all_processes and exec_id:
             raise failed_precondition(f"cannot signal all for non-empty exec: '{exec_id}'")
         if signal == SIGKILL and self.init.status == Status.PAUSED:
-            # A frozen process may not die before it is thawed.
-            self._attempt("resuming a paused container to end it", self.resume)
-        if everybody:
+            # A process of a paused container may not exit before the container is resumed.
+            self._try("resume paused container", self.resume)
+        if all_processes:
             for member in self.processes()[1:]:
                 try:
                     member.kill(signal)
                 except Exception as error:
-                    self._log.debug("exec not signalled", tid=self.id, eid=member.exec_id, error=error)
+                    self._log.debug("failed to signal exec", tid=self.id, eid=member.exec_id, error=error)
         process.kill(signal)
 
     # Pause and resume.
 
     def pause(self) -> None:
-        self._freeze(True)
+        self._pause_or_resume(True)
 
     def resume(self) -> None:
-        self._freeze(False)
+        self._pause_or_resume(False)
 
-    def _freeze(self, pause: bool) -> None:
-        verb, wanted, asked = ("pause", Status.RUNNING, self.container.system.pause) if pause else (
+    def _pause_or_resume(self, pause: bool) -> None:
+        verb, required, call = ("pause", Status.RUNNING, self.container.system.pause) if pause else (
             "resume", Status.PAUSED, self.container.system.resume)  # fmt: skip
-        if self.init.status != wanted:
-            # Not a failed precondition: Microsoft's shim knows no such state, and to clients that is what it says.
+        if self.init.status != required:
+            # Not a failed precondition: Microsoft's shim implements neither call, and answers so in any state.
             raise unimplemented(f"task {self.id!r} is {self.init.state_name}; it cannot {verb}")
         try:
-            asked()
+            call()
         except Exception as error:
-            if refuses(error):
+            if is_not_supported(error):
                 raise unimplemented(f"HCS does not {verb} this kind of container ({error})") from error
             raise
         self.init.set_paused(pause)
         if pause:
-            self._announce.paused()
+            self._events.publish_paused()
         else:
-            self._announce.resumed()
+            self._events.publish_resumed()
 
-    # The end.
+    # Delete and shutdown.
 
     def delete(self, exec_id: str) -> Process:
         process = self.process(exec_id)
         if process.status in (Status.RUNNING, Status.PAUSED):
             raise process.in_wrong_state("delete", exec_id)
-        process.expel(FORCED_EXIT if self._is_only_a_vm else 0)  # as Microsoft's shim has it
-        if process.status != Status.STOPPED:  # it was started in between
+        process.stop_if_not_started(NOT_STARTED_EXIT if self._is_vm_sandbox else 0)  # as Microsoft's shim does
+        if process.status != Status.STOPPED:  # started in the meantime
             raise process.in_wrong_state("delete", exec_id)
-        if not process.is_over(DELETE_TIMEOUT):
+        if not process.wait_done(DELETE_TIMEOUT):
             raise deadline_exceeded(f"{process} is still being torn down after {DELETE_TIMEOUT:.0f} s; try again")
         with self._lock:
             if process is self.init:
                 self.deleted = True
                 self._execs.clear()
-            elif self._execs.pop(process.exec_id, None) is None:  # somebody else was faster
+            elif self._execs.pop(process.exec_id, None) is None:  # a concurrent Delete was faster
                 raise not_found(f"exec: '{exec_id}' in task: '{self.id}' not found")
-        self._announce.deleted(process)
+        self._events.publish_deleted(process)
         return process
 
-    def end(self) -> None:
-        """The shim is about to exit: begin the end of whatever is left, without waiting for it."""
+    def request_stop(self) -> None:
+        """Terminate the task without waiting for its exit."""
         try:
             self.kill("", SIGKILL, False)
         except Exception as error:
-            self._log.debug("nothing to end", tid=self.id, error=error)
+            self._log.debug("task already stopped", tid=self.id, error=error)
 
     def _container_exited(self) -> None:
-        """From a thread of the bindings, which is not to be held up."""
-        start_new_thread(self._lose_processes, ())
+        """In a thread of the bindings, which must not block."""
+        start_new_thread(self._mark_processes_lost, ())
 
-    def _lose_processes(self) -> None:
+    def _mark_processes_lost(self) -> None:
         for process in self.processes():
-            process.lose()
+            process.mark_container_lost()
 
-    def _exec_ended(self, process: Process) -> None:
-        if process.started:
-            self._announce_exit(process)
+    # The owner of its processes.
 
-    def _announce_exit(self, process: Process) -> None:
-        # A job of the host's own processes is told of its limit; what such a process ends with is its own affair.
+    def create_process(self, process: Process) -> HcsProcess:
+        if process.is_init:
+            self.container.start()
+        else:
+            self._require_running()
+        return self.container.create_process(process.parameters)
+
+    def publish_started(self, process: Process) -> None:
+        self._events.publish_started(process)
+
+    def stop_container(self) -> None:
+        self._prepare_stop()
+        self._try("stop container", self.container.stop)
+
+    def process_exited(self, process: Process) -> None:
+        if process.is_init:
+            self._prepare_stop()
+            self._try("tear down container", self.container.teardown)
+            self._finish_execs()
+            self._publish_exit(process)
+        elif process.started:
+            self._publish_exit(process)
+
+    def _prepare_stop(self) -> None:
+        """Once, while the container still exists: exit record, end of the execs, last stats."""
+        with self._lock:
+            if self._stopping:
+                return
+            self._stopping = True
+            execs = list(self._execs.values())
+        self._try("write exit record", self._record_exit)
+        for process in execs:
+            self._try("terminate exec", process.terminate_with_init)
+        _wait_all([process.stopped for process in execs], EXEC_EXIT_TIMEOUT)
+        if self.init.started:
+            self._try("sample the last stats", self.refresh_stats)
+        self.stats_final.set()
+
+    def _finish_execs(self) -> None:
+        """The container is torn down: no exec runs any more. Wait until each has published its exit."""
+        execs = self.processes()[1:]
+        _wait_all([process.stopped for process in execs], EXIT_NOTIFICATION_TIMEOUT)
+        for process in execs:
+            process.mark_container_lost()
+        # A child process that held their stdio open has exited with the container: only slow readers are left.
+        _wait_all([process.done for process in execs], EXEC_DRAIN_TIMEOUT)
+
+    def _publish_exit(self, process: Process) -> None:
+        # The job object of a host-process container reports that its limit was hit; any exit code may follow.
         breached = process.exit_status != 0 and self.container.memory_breached
         if process.exit_status == COMMITMENT_LIMIT or breached:
-            self._announce.out_of_memory()
-        self._announce.exited(process)
-
-    def _stop_all(self) -> None:
-        self._close_down()
-        self._attempt("stopping the container", self.container.stop)
-
-    def _init_ended(self, init: Process) -> None:
-        self._close_down()
-        self._attempt("tearing down the container", self.container.teardown)
-        execs = self.processes()[1:]
-        _wait_for([process.stopped for process in execs], NOTICE_TIMEOUT)
-        for process in execs:
-            process.lose()
-        # A child that held their streams open is gone with the container: this is the time that their clients take.
-        _wait_for([process.done for process in execs], LAST_OUTPUT_TIMEOUT)
-        self._announce_exit(init)
-
-    def _close_down(self) -> None:
-        """Once: what there is to do while there still is a container to ask."""
-        with self._lock:
-            if self._closing:
-                return
-            self._closing = True
-            execs = list(self._execs.values())
-        self._attempt("recording the exit", self._record_exit)
-        for process in execs:
-            self._attempt("ending an exec", process.put_out)
-        _wait_for([process.stopped for process in execs], EXPEL_TIMEOUT)
-        if self.init.started:
-            self._attempt("taking the last figures", self.refresh_statistics)
-        self.figures_are_last.release()
+            self._events.publish_oom()
+        self._events.publish_exited(process)
 
     def _record_exit(self) -> None:
         init = self.init
         exit_record.write(self.bundle, init.exit_status, init.exited_at.seconds, init.exited_at.nanos, init.pid)
 
-    def _attempt(self, what: str, step: Callable[[], object]) -> None:
-        """One step of an end: its failure is told, and does not keep the next from being taken."""
+    def _try(self, what: str, step: Callable[[], object]) -> None:
+        """One step of a stop. A failure is logged and does not prevent the next step."""
         try:
             step()
         except Exception as error:
-            self._log.error(f"{what} failed", tid=self.id, error=error)
+            self._log.error(f"failed to {what}", tid=self.id, error=error)
 
-    # Figures.
+    # Stats.
 
     def refresh_processes(self) -> list[Document]:
-        answer = self.container.system.properties("ProcessList", timeout=QUESTION_TIMEOUT)
+        answer = self.container.system.properties("ProcessList", timeout=PROPERTIES_TIMEOUT)
         self.last_processes = answer.get("ProcessList") or []
         return self.last_processes
 
-    def refresh_statistics(self) -> None:
-        statistics = self.container.system.properties("Statistics", timeout=QUESTION_TIMEOUT).get("Statistics")
+    def refresh_stats(self) -> None:
+        of_container = self.container.system.properties("Statistics", timeout=PROPERTIES_TIMEOUT).get("Statistics")
         of_vm = None
         if self.vm is not None:
-            of_vm = self.vm.properties("Statistics", "Memory", timeout=QUESTION_TIMEOUT)
-        of_container, before = self.last_statistics
-        self.last_statistics = (statistics or of_container, of_vm or before)
+            of_vm = self.vm.properties("Statistics", "Memory", timeout=PROPERTIES_TIMEOUT)
+        last_of_container, last_of_vm = self.last_stats
+        self.last_stats = (of_container or last_of_container, of_vm or last_of_vm)
 
 
-def _wait_for(happenings: list[Waiters], timeout: float) -> None:
-    """For all of them, no longer than this together."""
+def _wait_all(events: list[OneShotEvent], timeout: float) -> None:
+    """Wait for all events; the timeout is for all of them together."""
     deadline = time.monotonic() + timeout
-    for one in happenings:
-        one.wait(max(0.0, deadline - time.monotonic()))
+    for event in events:
+        event.wait(max(0.0, deadline - time.monotonic()))

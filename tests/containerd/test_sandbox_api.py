@@ -159,7 +159,7 @@ def test_workload_lifecycles_keep_sandbox_running(node: Node, client: Client, po
         pod.remove_container(name)
     assert Path(f"/proc/{shim}").exists()
     assert pod.sandboxes.status(pod.id).state == READY
-    assert list((pod.bundle / "joined").iterdir()) == []
+    assert list((pod.bundle / "members").iterdir()) == []
     pod.stop()
     pod.remove()
 

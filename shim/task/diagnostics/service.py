@@ -27,7 +27,7 @@ from shim.platform import diagnostic_process
 from shim.task.diagnostics import stacks
 from shim.task.errors import failed_precondition, invalid_argument
 from shim.task.process import Process
-from shim.task.signals import SIGKILL, terminating
+from shim.task.signals import SIGKILL
 from shim.task.stdio.process_io import open_stdio
 from shim.version import VERSION
 
@@ -129,19 +129,11 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
         namespace=context.namespace, id=context.id, exec_id=EXEC_ID, log=context.log,
     )  # fmt: skip
 
-    def launch() -> HcsProcess:
-        wanted = io.requested_pipes()
-        if vm is not None:
-            return _run_in_vm(vm, request, wanted)
-        try:
-            return diagnostic_process.start(request.args, request.workdir, **wanted, terminal=request.terminal)
-        except OSError as error:
-            raise invalid_argument(f"{request.args[0]!r} cannot be run on the host: {error}") from error
-
-    process = Process(context.id, EXEC_ID, context.bundle, io, context.log, launch, _nobody_to_tell, terminating)
+    owner = _DiagnosticOwner(vm, request, io.requested_pipes())
+    process = Process(context.id, EXEC_ID, context.bundle, io, {}, owner, context.log)
     where = vm.id if vm is not None else "host"
     context.log.info("diagnostic process", where=where, program=request.args[0])
-    process.start(_nobody_to_tell)
+    process.start()
 
     def answer() -> None:
         status = process.exit_status
@@ -149,15 +141,47 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
         call.reply(api.ExecProcessResponse(exit_code=code).encode())
 
     def cancelled() -> None:
-        process.done.remove(answer)
-        start_new_thread(_end, (process,))
+        process.done.remove_callback(answer)
+        start_new_thread(_kill, (process,))
 
     deferred = call.defer(cancelled)
-    process.done.add(answer)
+    process.done.add_callback(answer)
     return deferred
 
 
-def _run_in_vm(vm: Vm, request: api.ExecProcessRequest, wanted: dict[str, bool]) -> HcsProcess:
+class _DiagnosticOwner:
+    """The `ProcessOwner` of a process that belongs to no task: it has no events and no container."""
+
+    __slots__ = ("_pipes", "_request", "_vm")
+
+    def __init__(self, vm: Vm | None, request: api.ExecProcessRequest, pipes: dict[str, bool]) -> None:
+        self._vm = vm
+        self._request = request
+        self._pipes = pipes
+
+    def create_process(self, process: Process) -> HcsProcess:
+        request = self._request
+        if self._vm is not None:
+            return _run_in_vm(self._vm, request, self._pipes)
+        try:
+            return diagnostic_process.start(request.args, request.workdir, **self._pipes, terminal=request.terminal)
+        except OSError as error:
+            raise invalid_argument(f"{request.args[0]!r} cannot be run on the host: {error}") from error
+
+    def console_event_for(self, signal: int) -> str | None:
+        return None
+
+    def publish_started(self, process: Process) -> None:
+        pass
+
+    def stop_container(self) -> None:
+        pass
+
+    def process_exited(self, process: Process) -> None:
+        pass
+
+
+def _run_in_vm(vm: Vm, request: api.ExecProcessRequest, pipes: dict[str, bool]) -> HcsProcess:
     from shim.uvm.gcs.process import SYSTEM_USER, VmProcess
     from shim.uvm.windows.guest import THE_VM
 
@@ -168,21 +192,17 @@ def _run_in_vm(vm: Vm, request: api.ExecProcessRequest, wanted: dict[str, bool])
     }
     if request.terminal:
         parameters["EmulateConsole"] = True
-    pipes = {"stdin": "CreateStdInPipe", "stdout": "CreateStdOutPipe", "stderr": "CreateStdErrPipe"}
-    parameters.update((pipes[name], True) for name, is_wanted in wanted.items() if is_wanted)
+    keys = {"stdin": "CreateStdInPipe", "stdout": "CreateStdOutPipe", "stderr": "CreateStdErrPipe"}
+    parameters.update((keys[name], True) for name, is_needed in pipes.items() if is_needed)
     return VmProcess(vm, THE_VM, parameters)
 
 
-def _nobody_to_tell(process: Process) -> None:
-    pass
-
-
-def _end(process: Process) -> None:
-    """Nobody waits for it any more."""
+def _kill(process: Process) -> None:
+    """The caller has closed its connection."""
     try:
         process.kill(SIGKILL)
     except Exception:
-        pass  # it has ended
+        pass  # it has exited
 
 
 # Everything, for our own tools.

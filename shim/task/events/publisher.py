@@ -1,12 +1,12 @@
-"""Events to containerd: in order, patiently, and never in anybody's way.
+"""Publishes events to containerd: in order, with retries, and without blocking the caller.
 
-`publish` appends to a queue and returns. One thread, there while there are events, sends the head of the queue over
-containerd's ttrpc endpoint and takes it off only when containerd has it: while containerd restarts, the head is
-tried again with growing pauses and everything behind it waits, so the order holds. A publisher that retried events
-one by one would let later ones overtake them.
+`publish` appends to a queue and returns. A thread, which runs only while there are events, sends the head of the queue
+over containerd's ttrpc endpoint and removes it only when containerd has accepted it: while containerd restarts, the
+head is retried with growing pauses and everything behind it waits, so the order is kept. Retrying single events would
+let later events overtake them.
 
-Bounded in number and in age. When the queue is full the oldest event that containerd can do without goes first;
-exits and deletes go only when there is nothing else, since whoever waits for them would wait for ever.
+The queue is limited in size and age. When it is full, the oldest event that containerd can do without is dropped first;
+exits and deletes are dropped only when there is nothing else, since a client that waits for them would wait for ever.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
         def encode(self) -> bytes: ...
 
-    class Sender(Protocol):
-        """One way to containerd. It may block for a few seconds; `send` raises `RefusedError` or any other error."""
+    class EventTransport(Protocol):
+        """A connection to containerd. It may block for a few seconds; `send` raises `EventRejectedError` or any other
+        error."""
 
-        def send(self, item: Queued) -> None: ...
+        def send(self, queued: QueuedEvent) -> None: ...
 
         def close(self) -> None: ...
 
@@ -38,21 +39,21 @@ MAX_QUEUED = 2048
 MAX_AGE = 300.0
 FIRST_PAUSE = 0.2
 LONGEST_PAUSE = 5.0
-FLUSH_TIME = 1.0
+FLUSH_TIMEOUT = 1.0
 CLOSING_PAUSE = 0.05
-# How long the thread waits for another event before it ends. The connection stays.
-IDLE_TIME = 5.0
+# How long the thread waits for another event before it exits. The connection stays open.
+IDLE_TIMEOUT = 5.0
 
-# What somebody waits for.
-_PRECIOUS = ("/tasks/exit", "/tasks/delete")
-
-
-class RefusedError(Exception):
-    """containerd has seen the event and does not want it: sending it again would not help."""
+# Clients wait for these.
+_MUST_DELIVER = ("/tasks/exit", "/tasks/delete")
 
 
-class Queued:
-    """An event on its way, with the time at which it happened."""
+class EventRejectedError(Exception):
+    """containerd has rejected the event: sending it again would not help."""
+
+
+class QueuedEvent:
+    """An encoded event, with the time at which it happened."""
 
     __slots__ = ("payload", "queued_at", "time_ns", "topic", "type_name")
 
@@ -64,8 +65,8 @@ class Queued:
         self.queued_at = time.monotonic()
 
 
-class _Bell:
-    """Wakes its one listener. Rung once or many times before somebody listens, it is heard once."""
+class _WakeEvent:
+    """Wakes its one waiting thread. Any number of `set` before a `wait` wake it once."""
 
     __slots__ = ("_lock",)
 
@@ -73,72 +74,77 @@ class _Bell:
         self._lock = allocate_lock()
         self._lock.acquire()
 
-    def ring(self) -> None:
+    def set(self) -> None:
         try:
             self._lock.release()
         except RuntimeError:
-            pass  # rung already
+            pass  # set already
 
     def wait(self, timeout: float) -> bool:
-        """Whether it has rung."""
+        """Whether it was set in time."""
         return self._lock.acquire(timeout=timeout)
 
 
 class Publisher:
-    """The queue and its thread. `connect` makes a `Sender`, and is asked again after each failure."""
+    """The queue and its thread. `connect` opens an `EventTransport`, and is called again after each failure."""
 
     def __init__(
-        self, connect: Callable[[], Sender], log: Log, *, limit: int = MAX_QUEUED, idle_time: float = IDLE_TIME
+        self,
+        connect: Callable[[], EventTransport],
+        log: Log,
+        *,
+        limit: int = MAX_QUEUED,
+        idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
         self._connect = connect
         self._log = log
         self._limit = limit
-        self._idle_time = idle_time
+        self._idle_timeout = idle_timeout
         self._lock = allocate_lock()
-        # Only the thread takes the head off, and only the thread touches the sender.
-        self._queue: list[Queued] = []
+        # Only the thread removes the head, and only the thread uses the transport.
+        self._queue: list[QueuedEvent] = []
         self._running = False
         self._closing = False
-        self._work = _Bell()
-        self._idle = _Bell()
-        self._sender: Sender | None = None
+        self._work = _WakeEvent()
+        self._idle = _WakeEvent()
+        self._transport: EventTransport | None = None
 
     def publish(self, topic: str, event: Event) -> None:
         """Queue an event. Never blocks on containerd; after `close` the event is dropped."""
-        item = Queued(topic, event.FULL_NAME, event.encode())
+        queued = QueuedEvent(topic, event.FULL_NAME, event.encode())
         dropped = None
         with self._lock:
             if self._closing:
                 return
             if len(self._queue) >= self._limit:
                 dropped = self._drop_one()
-            self._queue.append(item)
+            self._queue.append(queued)
             if not self._running:
                 start_new_thread(self._run, ())
                 self._running = True
-        self._work.ring()
+        self._work.set()
         if dropped is not None:
-            self._log.warning("event dropped: containerd has taken none for too long", topic=dropped.topic)
+            self._log.warning("event queue full, dropping event", topic=dropped.topic)
 
-    def close(self, timeout: float = FLUSH_TIME) -> None:
-        """Send what is queued, for at most this long; then stop. Called once."""
+    def close(self, timeout: float = FLUSH_TIMEOUT) -> None:
+        """Send the queued events, for at most this time, then stop. Called once."""
         with self._lock:
             self._closing = True
             running = self._running
         if not running:
             self._disconnect()
             return
-        self._work.ring()
+        self._work.set()
         self._idle.wait(timeout)
         with self._lock:
             lost = len(self._queue)
         if lost:
-            self._log.warning("shutting down with events that containerd has not taken", count=lost)
+            self._log.warning("shutting down with undelivered events", count=lost)
 
-    def _drop_one(self) -> Queued:
-        # The head may be on the wire right now: it stays.
+    def _drop_one(self) -> QueuedEvent:
+        # The head may be in transit: it stays.
         for index in range(1, len(self._queue)):
-            if self._queue[index].topic not in _PRECIOUS:
+            if self._queue[index].topic not in _MUST_DELIVER:
                 return self._queue.pop(index)
         return self._queue.pop(1)
 
@@ -146,42 +152,42 @@ class Publisher:
         pause = FIRST_PAUSE
         while True:
             with self._lock:
-                item = self._queue[0] if self._queue else None
+                queued = self._queue[0] if self._queue else None
                 closing = self._closing
-            if item is None:
+            if queued is None:
                 if closing:
                     self._disconnect()
-                    self._idle.ring()
+                    self._idle.set()
                     return
-                if not self._work.wait(self._idle_time) and self._may_end():
+                if not self._work.wait(self._idle_timeout) and self._exit_if_idle():
                     return
                 continue
-            was_connected = self._sender is not None
-            error = self._try(item)
+            was_connected = self._transport is not None
+            error = self._send(queued)
             if error is not None and was_connected:
-                # The connection may have been to a containerd that has long been followed by another.
-                error = self._try(item)
+                # The connection may lead to a containerd that has been restarted since.
+                error = self._send(queued)
             if error is None:
                 pause = FIRST_PAUSE
-            elif time.monotonic() - item.queued_at > MAX_AGE:
-                self._log.warning("event dropped: containerd has not taken it in time", topic=item.topic, error=error)
+            elif time.monotonic() - queued.queued_at > MAX_AGE:
+                self._log.warning("event too old, dropping event", topic=queued.topic, error=error)
             else:
-                self._log.debug("event not taken yet", topic=item.topic, error=error)
-                self._pause(pause)
+                self._log.debug("failed to publish event, retrying", topic=queued.topic, error=error)
+                self._wait_to_retry(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
                 continue
             with self._lock:
                 self._queue.pop(0)
 
-    def _may_end(self) -> bool:
+    def _exit_if_idle(self) -> bool:
         with self._lock:
             if self._queue or self._closing:
                 return False
             self._running = False
             return True
 
-    def _pause(self, seconds: float) -> None:
-        """Cut short by `close`, which leaves little time, but not by new events, which have to wait their turn."""
+    def _wait_to_retry(self, seconds: float) -> None:
+        """`close` shortens it, since it has little time; new events do not, since they queue behind this one."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             if self._closing:
@@ -189,20 +195,20 @@ class Publisher:
                 return
             self._work.wait(left)
 
-    def _try(self, item: Queued) -> Exception | None:
-        """None when the event needs no further try."""
+    def _send(self, queued: QueuedEvent) -> Exception | None:
+        """None when the event must not be sent again."""
         try:
-            if self._sender is None:
-                self._sender = self._connect()
-            self._sender.send(item)
-        except RefusedError as error:
-            self._log.error("event refused by containerd", topic=item.topic, error=error)
+            if self._transport is None:
+                self._transport = self._connect()
+            self._transport.send(queued)
+        except EventRejectedError as error:
+            self._log.error("containerd rejected event", topic=queued.topic, error=error)
         except Exception as error:
             self._disconnect()
             return error
         return None
 
     def _disconnect(self) -> None:
-        sender, self._sender = self._sender, None
-        if sender is not None:
-            sender.close()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shim.api.types import Status
 from shim.platform.client_quirks import accepts_runhcs_process_details, needs_cgroup_metrics
-from shim.task.errors import has_no_figures, not_found
+from shim.task.errors import has_no_stats, not_found
 from shim.task.stats.messages import cgroup_metrics, statistics, windows_statistics
 from shim.task.stats.pids import process_infos
 from shim.task.stats.vm_messages import vm_as_container, vm_statistics
@@ -27,13 +27,13 @@ def stats(task: Task) -> Any:
     """Never an empty answer: under CRI one such answer fails the listing of all containers."""
     _must_exist(task)
     # One whose exit is on its way is about to take its last; while its output drains for long, there still are others.
-    if task.init.started and not (task.init.stopped.released and task.figures_are_last.wait(EXIT_PATIENCE)):
+    if task.init.started and not (task.init.stopped.is_set and task.stats_final.wait(EXIT_PATIENCE)):
         try:
-            task.refresh_statistics()
+            task.refresh_stats()
         except Exception as error:
-            if not has_no_figures(error):
+            if not has_no_stats(error):
                 raise
-    document, of_vm = task.last_statistics
+    document, of_vm = task.last_stats
     if document is None and of_vm is None:
         raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no figures")
     backed = task.vm is not None and task.vm.settings.physically_backed
@@ -59,7 +59,7 @@ def pids(task: Task) -> list[ProcessInfo]:
         try:
             listed = task.refresh_processes()
         except Exception as error:
-            if not has_no_figures(error):
+            if not has_no_stats(error):
                 raise
     elif task.init.started:
         # What ran with it is gone; of the init we still know what it was.

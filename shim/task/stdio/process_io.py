@@ -40,7 +40,7 @@ from time import monotonic, sleep
 
 from shim.platform import stdio_endpoints as platform
 from shim.task.errors import failed_precondition, wrong
-from shim.task.one_shot import Waiters
+from shim.task.one_shot import OneShotEvent
 from shim.task.stdio import log_uri
 
 TYPE_CHECKING = False
@@ -111,7 +111,7 @@ class Stdio:
         self._stdin_close_requested = False
         self._on_stdin_end: Callable[[], None] | None = None
         self._open_outputs = 0
-        self._outputs_closed = Waiters()
+        self._outputs_closed = OneShotEvent()
 
     def open(self, container_id: str, namespace: str) -> None:
         stdout = log_uri.parse("stdout", self.stdout) if self.stdout else None
@@ -186,7 +186,7 @@ class Stdio:
                     platform.close(client)  # there will be no output: the client sees EOF
                     self._outputs[at] = None
             if not pumps:
-                self._outputs_closed.release()
+                self._outputs_closed.set()
             if stdin is not None and self._input is not None:
                 self._stdin_pump = platform.Pump(
                     self._input, stdin, self._on_stdin_pump_closed, survives_sink_failure=False
@@ -237,7 +237,7 @@ class Stdio:
         """In the relay's thread."""
         self._open_outputs -= 1
         if self._open_outputs == 0:
-            self._outputs_closed.release()
+            self._outputs_closed.set()
 
     # -- after its exit
 

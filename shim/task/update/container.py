@@ -10,7 +10,7 @@ from __future__ import annotations
 from shim.api.packing import type_name
 from shim.lean_json import loads
 from shim.platform import host
-from shim.task.errors import invalid_argument, refuses, unimplemented, wrong
+from shim.task.errors import invalid_argument, is_not_supported, unimplemented, wrong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
         modify = task.container.system.modify
     for document in documents:
         path = document["ResourcePath"]
-        if task.init.stopped.released:
+        if task.init.stopped.is_set:
             raise wrong(
                 f"hcs::System::Modify {task.id}: hcsshim: the handle has already been closed: the task is "
                 f"{task.init.state_name}, and its resources cannot be changed"
@@ -63,7 +63,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
         try:
             modify(document, timeout=MODIFY_TIMEOUT)
         except Exception as error:
-            if refuses(error):
+            if is_not_supported(error):
                 raise unimplemented(f"HCS does not change {path} here ({error})") from error
             if path == MOUNTS:
                 where = "hyperV" if task.container.in_vm else "process isolated"

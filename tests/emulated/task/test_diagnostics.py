@@ -151,6 +151,7 @@ def test_a_caller_that_goes_away_takes_its_process_along(shim: Shim, shims: Shim
     told = shims.directory / "pid"
     request = api.ExecProcessRequest(args=["sh", "-c", f"echo $$ > {told}; exec sleep 600"]).encode()
     client = shim.dial()
+
     def call() -> None:
         with pytest.raises(Exception):  # noqa: B017 - the connection is closed under it
             client.call(SERVICE, "DiagExecInHost", request, timeout=60)

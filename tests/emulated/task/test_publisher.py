@@ -12,8 +12,8 @@ import pytest
 from shim.api.events import TaskExit, TaskStart
 from shim.api.wellknown import Any
 from shim.logs import Log, NullChannel
-from shim.task.events.publisher import Publisher, Queued, RefusedError
-from shim.task.events.transports import CommandSender, ForwardSender
+from shim.task.events.publisher import EventRejectedError, Publisher, QueuedEvent
+from shim.task.events.transports import ForwardTransport, PublishCommandTransport
 from shim.ttrpc.server import Call, Method, Server
 from shim.ttrpc.status import INVALID_ARGUMENT, StatusError
 from tests.support.eventually import eventually
@@ -32,7 +32,7 @@ def endpoint(tmp_path: Path) -> Iterator[Events]:
 
 
 def publisher(endpoint: Events) -> Publisher:
-    return Publisher(lambda: ForwardSender(f"unix://{endpoint.path}", NAMESPACE), Log(NullChannel()))
+    return Publisher(lambda: ForwardTransport(f"unix://{endpoint.path}", NAMESPACE), Log(NullChannel()))
 
 
 def test_order_across_a_restart_of_containerd(endpoint: Events) -> None:
@@ -63,9 +63,9 @@ def test_a_containerd_that_does_not_want_an_event_is_not_asked_again(endpoint: E
     listener.listen()
     server = Server({"containerd.services.events.ttrpc.v1.Events": {"Forward": Method.inline(refuse)}})
     threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
-    sender = ForwardSender(str(endpoint.path), NAMESPACE)
-    with pytest.raises(RefusedError, match="namespace is required"):
-        sender.send(Queued("/tasks/start", TaskStart.FULL_NAME, b""))
+    sender = ForwardTransport(str(endpoint.path), NAMESPACE)
+    with pytest.raises(EventRejectedError, match="namespace is required"):
+        sender.send(QueuedEvent("/tasks/start", TaskStart.FULL_NAME, b""))
     sender.close()
     server.shutdown(5)
 
@@ -74,7 +74,7 @@ def test_without_a_ttrpc_endpoint_the_publish_command_is_used(tmp_path: Path) ->
     binary = tmp_path / "containerd"
     binary.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/arguments\ncat > {tmp_path}/stdin\n')
     binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
-    made = Publisher(lambda: CommandSender(str(binary), "/run/c.sock", "n"), Log(NullChannel()))
+    made = Publisher(lambda: PublishCommandTransport(str(binary), "/run/c.sock", "n"), Log(NullChannel()))
     event = TaskExit(container_id="c", exit_status=3)
     made.publish("/tasks/exit", event)
     made.close(20)
@@ -89,5 +89,5 @@ def test_no_descriptor_is_left_by_failed_connections(endpoint: Events) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         with pytest.raises(OSError):
-            ForwardSender(str(endpoint.path), NAMESPACE)
+            ForwardTransport(str(endpoint.path), NAMESPACE)
     assert len(os.listdir("/proc/self/fd")) == before

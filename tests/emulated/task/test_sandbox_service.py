@@ -155,7 +155,7 @@ def test_a_workload_that_cannot_be_made_is_not_noted(sandbox: Sandbox) -> None:
     sandbox.start_sandbox()
     bundle = sandbox.owner.bundle("bad", {**sandbox.owner.spec(*FOREVER), "windows": 5})
     refused(status.UNKNOWN, sandbox.create, id="bad", bundle=str(bundle))
-    assert list((sandbox.path / "joined").iterdir()) == []
+    assert list((sandbox.path / "members").iterdir()) == []
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["created", "started"])

@@ -18,7 +18,7 @@ from shim.api.wire import Message
 from shim.container.base import BaseContainer
 from shim.logs import Log, NullChannel
 from shim.task.context import ShimContext
-from shim.task.events.task_events import Announcer
+from shim.task.events.task_events import TaskEvents
 from shim.task.pod import Pod, Role
 from shim.task.service import TASK_V2, TaskService
 from shim.task.task import Task
@@ -31,7 +31,7 @@ KILLED = 0xC000013A
 
 
 class FakeIO:
-    """Streams that carry nothing. `undrained` makes the exit wait for the drain's full time."""
+    """Stdio without data. `drain` waits until `drained` is set, which it is at first."""
 
     def __init__(self, stdin: str = "", stdout: str = "", stderr: str = "", terminal: bool = False) -> None:
         self.stdin, self.stdout, self.stderr, self.terminal = stdin, stdout, stderr, terminal
@@ -263,8 +263,8 @@ class Harness(TaskClient):
         container = self.containers.setdefault(request.id, FakeContainer())
         io = FakeIO(request.stdin, request.stdout, request.stderr, request.terminal)
         self.ios[request.id] = io
-        announcer = Announcer(self.publisher, request.id)  # type: ignore[arg-type]
-        return Task(request.id, request.bundle, container, {"init": True}, io, announcer, self.context.log)
+        task_events = TaskEvents(self.publisher, request.id)  # type: ignore[arg-type]
+        return Task(request.id, request.bundle, container, {"init": True}, io, task_events, self.context.log)
 
     def add_exec(self, exec_id: str, id: str = "c1", *, terminal: bool = False) -> FakeIO:
         """What Exec does once the request has been read."""
@@ -303,5 +303,3 @@ def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> s
         call(*args, **kwargs)
     assert caught.value.code == code, caught.value
     return caught.value.message
-
-

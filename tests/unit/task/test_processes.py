@@ -104,7 +104,7 @@ class TestExec:
     def test_execs_that_cannot_be_killed_do_not_outlive_the_teardown(
         self, shim: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("shim.task.task.EXPEL_TIMEOUT", 0.05)
+        monkeypatch.setattr("shim.task.task.EXEC_EXIT_TIMEOUT", 0.05)
         init = shim.run()
         shim.run_exec("e1")
         shim.containers["c1"].errors["terminate"] = RuntimeError("no")
@@ -248,7 +248,7 @@ class TestKill:
 class TestPatienceForLateReaders:
     """A process that ended by itself may have a client that is late; one that was made to end has none."""
 
-    def patient(self, io: FakeIO) -> bool:
+    def waits_for_late_client(self, io: FakeIO) -> bool:
         eventually(lambda: io.waits_for_late_client is not None)
         assert io.waits_for_late_client is not None
         return io.waits_for_late_client()
@@ -257,7 +257,7 @@ class TestPatienceForLateReaders:
         process = shim.run()
         shim.ios["c1"].drained.clear()
         process.exit(0)
-        assert self.patient(shim.ios["c1"])
+        assert self.waits_for_late_client(shim.ios["c1"])
         shim.ios["c1"].drained.set()
         shim.wait()
 
@@ -266,15 +266,15 @@ class TestPatienceForLateReaders:
         process = shim.run()
         shim.kill(signal)
         process.exit(0)
-        assert not self.patient(shim.ios["c1"])
+        assert not self.waits_for_late_client(shim.ios["c1"])
 
     def test_ends_with_the_container(self, shim: Harness) -> None:
         process = shim.run()
         shim.ios["c1"].drained.clear()
         process.exit(0)
-        assert self.patient(shim.ios["c1"])
+        assert self.waits_for_late_client(shim.ios["c1"])
         shim.containers["c1"].die()
-        eventually(lambda: not self.patient(shim.ios["c1"]))
+        eventually(lambda: not self.waits_for_late_client(shim.ios["c1"]))
 
     def test_ends_with_a_delete(self, shim: Harness) -> None:
         process = shim.run()
@@ -282,7 +282,7 @@ class TestPatienceForLateReaders:
         process.exit(0)
         eventually(lambda: shim.state().status == Status.STOPPED)
         shim.delete()
-        assert not self.patient(shim.ios["c1"])
+        assert not self.waits_for_late_client(shim.ios["c1"])
 
     def test_of_an_exec_ends_with_the_init(self, shim: Harness) -> None:
         init = shim.run()
@@ -290,9 +290,9 @@ class TestPatienceForLateReaders:
         shim.start("e1")
         io.drained.clear()
         shim.containers["c1"].processes[-1].exit(0)
-        assert self.patient(io)
+        assert self.waits_for_late_client(io)
         init.exit(0)
-        eventually(lambda: not self.patient(io))
+        eventually(lambda: not self.waits_for_late_client(io))
 
 
 def test_running_out_of_memory_is_told_before_the_exit(shim: Harness) -> None:
@@ -396,9 +396,7 @@ class TestUpdate:
             ("modify", {"ResourcePath": "Container/Processor", "RequestType": "Update", "Settings": {"Maximum": 4000}}),
         ]
 
-    def test_a_build_that_cannot_change_processor_limits(
-        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_build_that_cannot_change_processor_limits(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(windows_version, "windows_build", lambda: 18362)
         shim.run()
         refused(status.UNIMPLEMENTED, self.update, shim, b'{"memory": {"limit": 1048576}, "cpu": {"maximum": 4000}}')

@@ -11,7 +11,7 @@ import pytest
 from shim.api.events import TaskCreate, TaskDelete, TaskExit, TaskStart
 from shim.logs import Log, NullChannel
 from shim.task.events import publisher as events
-from shim.task.events.publisher import Publisher, Queued, RefusedError
+from shim.task.events.publisher import EventRejectedError, Publisher, QueuedEvent
 from tests.support.eventually import eventually
 
 
@@ -21,7 +21,7 @@ class Way:
     def __init__(self) -> None:
         self.up = threading.Event()
         self.up.set()
-        self.got: list[Queued] = []
+        self.got: list[QueuedEvent] = []
         self.tries = 0
         self.connections = 0
         self.closed = 0
@@ -38,13 +38,13 @@ class Way:
         self.broken = False
         return self
 
-    def send(self, item: Queued) -> None:
+    def send(self, item: QueuedEvent) -> None:
         self.tries += 1
         assert self.held.wait(60)
         if not self.up.is_set() or self.broken:
             raise ConnectionResetError("went down")
         if item.topic in self.refused:
-            raise RefusedError("namespace is invalid")
+            raise EventRejectedError("namespace is invalid")
         self.got.append(item)
 
     def close(self) -> None:
@@ -191,7 +191,7 @@ def test_a_publisher_without_events_starts_no_thread_and_no_connection(way: Way)
 
 
 def test_the_thread_goes_and_comes_back(way: Way) -> None:
-    made = publisher(way, idle_time=0.01)
+    made = publisher(way, idle_timeout=0.01)
     for number in range(3):
         made.publish(f"/{number}", TaskStart())
         eventually(lambda: not made._running, "it stays although there is nothing to do")

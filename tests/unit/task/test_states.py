@@ -273,7 +273,7 @@ class TestHandle:
         process.close_block = threading.Event()
         process.exit(0)
         eventually(lambda: shim.publisher.told()[-1] == "exit c1" and process.calls == ["close"])
-        assert not shim.pod.task("c1").init.done.released, "whoever waits is released when nothing is held"
+        assert not shim.pod.task("c1").init.done.is_set, "whoever waits is released when nothing is held"
         process.close_block.set()
         assert shim.wait().exit_status == 0
 
@@ -338,15 +338,15 @@ class TestShutdown:
     def test_does_not_wait_for_ever_for_a_start_that_hangs(
         self, shim: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("shim.task.pod.END_TIMEOUT", 0.1)
-        monkeypatch.setattr("shim.task.process.Process._enter.__defaults__", (0.1,))
+        monkeypatch.setattr("shim.task.pod.STOP_TIMEOUT", 0.1)
+        monkeypatch.setattr("shim.task.process.Process._acquire_start_lock.__defaults__", (0.1,))
         shim.create()
         hangs = threading.Event()
         container = shim.containers["c1"]
         monkeypatch.setattr(container, "start", lambda: hangs.wait(10))
         with ThreadPoolExecutor(1) as pool:
             starting = pool.submit(shim.start)
-            eventually(lambda: shim.pod.task("c1").init._gate.locked())
+            eventually(lambda: shim.pod.task("c1").init._start_lock.locked())
             refused(status.DEADLINE_EXCEEDED, shim.kill, 9)
             shim.shutdown()
             assert shim.shutdown_requested.wait(60)

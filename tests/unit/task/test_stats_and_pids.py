@@ -150,7 +150,7 @@ class TestStats:
         with ThreadPoolExecutor(1) as pool:
             asking = pool.submit(stats, shim)
             if patience:
-                eventually(lambda: bool(shim.pod.task("c1").figures_are_last._callbacks))
+                eventually(lambda: bool(shim.pod.task("c1").stats_final._callbacks))
                 io.drained.set()
             assert asking.result(30).uptime_ns == 902123456700
         asked = container.calls.count(("properties", "Statistics"))
@@ -165,12 +165,12 @@ class TestStats:
 
         class Vm:
             def properties(self, *types: str, timeout: float | None = None) -> dict[str, Any]:
-                assert task.last_statistics == (None, None), "seen before the figures of its VM"
+                assert task.last_stats == (None, None), "seen before the figures of its VM"
                 return {"Memory": {}}
 
         task.vm = Vm()  # type: ignore[assignment]
-        task.refresh_statistics()
-        assert task.last_statistics == (STATISTICS, {"Memory": {}})
+        task.refresh_stats()
+        assert task.last_stats == (STATISTICS, {"Memory": {}})
 
     def test_where_clients_know_only_cgroups(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GOMAXPROCS", "2")

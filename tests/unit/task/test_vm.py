@@ -8,7 +8,7 @@ import pytest
 
 from shim.api.runhcs_stats import VirtualMachineMemory
 from shim.oci.errors import InvalidSpec
-from shim.task.signals import terminating, without_console_events
+from shim.task.signals import always_terminate, terminate_only
 from shim.task.stats.vm_messages import vm_as_container, vm_statistics
 from shim.task.update.vm import modify_requests
 from shim.ttrpc.status import StatusError
@@ -96,8 +96,8 @@ def test_a_vm_as_a_container() -> None:
 
 def test_signals() -> None:
     for number in (0, 9, 15, 77):
-        terminating(number)
+        always_terminate(number)
     for number in (6, 9, 15):
-        without_console_events(number)
+        terminate_only(number)
     with pytest.raises(StatusError, match="failed precondition"):
-        without_console_events(2)
+        terminate_only(2)
