@@ -6,6 +6,7 @@ from pathlib import Path
 
 import features_page
 
+from shim.hcs_bindings import catalogue
 from shim.oci.annotations import container, unsupported, vm
 from shim.oci.annotations.schema import ANY, CONTAINER, CONTAINER_IN_VM, VM, Annotation, Kind
 from shim.oci.annotations.table import module_rows
@@ -18,41 +19,46 @@ SCOPES = {CONTAINER: "container", VM: "VM", CONTAINER_IN_VM: CONTAINER_IN_VM, AN
 
 ANNOTATIONS_INTRO = """# Annotations
 
-What this shim makes of every annotation that runhcs shims know. In Kubernetes they stand in a pod's
-`metadata.annotations` and reach the shim only if containerd's `pod_annotations` or `container_annotations` let them
-pass: `runhcs config containerd` prints runtimes that do. With ctr: `ctr run --annotation KEY=VALUE`.
+Every annotation that runhcs shims know, and its effect in this shim. In Kubernetes, set them in
+`metadata.annotations` of the pod. containerd passes on only those that its `pod_annotations` or
+`container_annotations` name: `runhcs config containerd` prints runtimes that do. With ctr, use
+`ctr run --annotation KEY=VALUE`.
 
-Keys are compared exactly, capitals included. Precedence for any setting: annotation, then [option](options.md), then
-the field of the OCI spec, then the default. Keys that begin with `io.microsoft.` or `microsoft.com/` and are not listed
-here are logged once and have no effect.
+Keys are case-sensitive. The precedence of a setting is: annotation, then [option](options.md), then
+the field of the OCI spec, then the default. Unlisted keys that begin with `io.microsoft.` or
+`microsoft.com/` are logged once and have no effect.
 
-*Read from*: `container` is the spec of the container itself. `VM` is the spec that makes the utility VM: a pod's
-sandbox, or an isolated container without a pod; on others it is too late, and without a VM it is noted in the log.
+*Read from*: `container` is the spec of the container itself. `VM` is the spec that creates the
+utility VM: the sandbox of a pod, or an isolated container without a pod. On other specs a VM
+annotation has no effect, and without a VM the log says so.
 """
 
 OPTIONS_INTRO = """# Runtime options
 
-What stands in containerd's configuration below `options` of a runtime, with the keys of the first column, in any case.
-Values are checked: one that is not allowed, and in TOML a key that is none, fails the create with InvalidArgument and a
-sentence that names key, value and what is allowed. Unknown fields of a protobuf message are passed over, since a newer
-containerd may send them. Options marked *no effect* are logged once if they are set; so are those about utility VMs
-where there is none.
+Set these in the `options` table of a runtime in containerd's config.toml. Keys are
+case-insensitive. Values are validated: an invalid value and, in TOML, an unknown key fail Create
+with InvalidArgument and a message that names the key, the value and the allowed values. Unknown
+fields of a protobuf message are ignored, since a newer containerd may send them. Options marked
+*no effect* are logged once if they are set, and so are options for utility VMs without a VM.
 
-They arrive in one of two messages:
+The options arrive in one of two messages:
 
-- `containerd.runhcs.v1.Options`, for the runtime type `io.containerd.runhcs.v1`. containerd knows these twenty and
-  drops every other key without a word.
-- `runtimeoptions.v1.Options`, for any other runtime type that ends in `.runhcs.v1` (`io.example.runhcs.v1` starts the
-  same binary) and for `ctr run --runtime-config-path FILE` on Linux. It carries the table as TOML text, or the path of
-  a TOML file: the same keys, and `SandboxOsVersion`.
+- `containerd.runhcs.v1.Options`, for the runtime type `io.containerd.runhcs.v1`. containerd knows
+  these twenty and silently drops every other key.
+- `runtimeoptions.v1.Options`, for any other runtime type that ends in `.runhcs.v1`
+  (`io.example.runhcs.v1` starts the same binary) and for `ctr run --runtime-config-path FILE` on
+  Linux. It carries the table as TOML text, or the path of a TOML file: the same keys, and
+  `SandboxOsVersion`.
 
-Precedence for any setting: [annotation](annotations.md), then option, then the field of the OCI spec, then the default.
+The precedence of a setting is: [annotation](annotations.md), then option, then the field of the OCI
+spec, then the default.
 
-`SandboxOsVersion` can be given in three ways, the first that is there counts:
+`SandboxOsVersion` can be set in three ways; the first that is set counts:
 
 1. the annotation `io.microsoft.virtualmachine.sandbox-os-version` of a pod or container;
 2. the key `SandboxOsVersion` in TOML, where the runtime type is not `io.containerd.runhcs.v1`;
-3. the same annotation as an entry of `DefaultContainerAnnotations`, which works with every runtime type.
+3. the same annotation as an entry of `DefaultContainerAnnotations`, which works with every runtime
+   type.
 """
 
 
@@ -65,6 +71,7 @@ def pages() -> dict[str, str]:
     """The text of each generated page, by its path below docs/."""
     return {
         "reference/annotations.md": annotations_page(),
+        "reference/errors.md": catalogue.markdown(),
         "reference/features.md": features_page.page(),
         "reference/options.md": options_page(),
     }
@@ -76,13 +83,13 @@ def annotations_page() -> str:
     parts = [
         ("Containers and pods", [row for row in shared.values() if not _is_for_vm(row)]),
         ("Utility VMs", list(machines.values())),
-        ("Not for this shim", list(module_rows(unsupported).values())),
+        ("Not supported by this shim", list(module_rows(unsupported).values())),
     ]
     out = [NOTE, ANNOTATIONS_INTRO]
     for title, rows in parts:
         out.append(f"\n## {title}\n\n| Annotation | Value | Read from | Default | Effect |\n{'| --- ' * 5}|\n")
         out += [_annotation_row(row) for row in rows]
-    out.append("\n## Values\n\n| Value | What happens to others |\n| --- | --- |\n")
+    out.append("\n## Values\n\n| Value | Other values |\n| --- | --- |\n")
     kinds = {row.kind.text: row.kind for _, rows in parts for row in rows}
     out += [f"| {_cell(kind.text)} | {_cell(kind.wrong)} |\n" for kind in kinds.values()]
     return "".join(out)

@@ -1,7 +1,6 @@
 """What each code means, what usually causes it, and what to do next: read by people who run Windows nodes.
 
-Imported only when an error is shown. `docs/reference/errors.md` is generated from it
-(`python -m shim.hcs_bindings.catalogue`).
+Imported only when an error is shown. `make docs` generates `docs/reference/errors.md` from it.
 Codes of HCS are listed in computecore's spelling; 0xC037xxxx finds them as well.
 """
 
@@ -50,9 +49,8 @@ def by_name(name: str) -> Entry | None:
 def markdown() -> str:
     """docs/reference/errors.md."""
     lines = [
+        "<!-- Made by `make docs` from shim/hcs_bindings/catalogue*.py: change those. -->",
         "# Errors of the Host Compute Service",
-        "",
-        "Generated from `shim/hcs_bindings/catalogue.py` by `python -m shim.hcs_bindings.catalogue`; do not edit.",
         "",
         "`runhcs explain <code>` prints an entry. 0x8037xxxx and 0xC037xxxx are two spellings of one code.",
     ]
@@ -67,11 +65,3 @@ def markdown() -> str:
             cells = (f"`0x{entry.code:08X}`", f"`{entry.name}`", entry.message, entry.cause, entry.next_step)
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    from os.path import abspath, dirname, join
-
-    path = join(dirname(dirname(dirname(abspath(__file__)))), "docs", "reference", "errors.md")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(markdown())

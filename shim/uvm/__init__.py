@@ -1,1 +1,0 @@
-"""Utility VMs: their HCS documents, devices (VSMB, SCSI, vPCI), networks, and the containers that run in them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,10 +115,14 @@ def test_an_unknown_code_still_says_something() -> None:
     assert "certutil" in str(HcsError(0x87654321, "x"))
 
 
-def test_the_page_of_errors_is_current() -> None:
-    assert (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8") == catalogue.markdown(), (
-        "run `python -m shim.hcs_bindings.catalogue`"
+def test_raising_an_error_does_not_import_the_catalogue() -> None:
+    program = (
+        "import sys; from shim.hcs_bindings import errors\n"
+        "e = errors.HcsError(0x80370109, 'x'); errors.is_not_exist(e)\n"
+        "assert not [m for m in sys.modules if 'catalogue' in m]\n"
+        "str(e); assert 'shim.hcs_bindings.catalogue' in sys.modules"
     )
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=30)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+WIDTH = 100
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -49,10 +52,47 @@ def test_links_between_pages_resolve() -> None:
 
 
 def _without_code(text: str) -> str:
-    return re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def _anchors(page: Path) -> set[str]:
     """The fragments that GitHub gives to the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", _without_code(page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_extending_page_names_existing_paths() -> None:
+    text = (ROOT / "docs" / "how-to" / "extending.md").read_text()
+    paths = set(re.findall(r"`((?:bench|hcs_emulator|launcher|proto|runhcs|shim|tests)/[\w./]+)`", text))
+    assert len(paths) > 50
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
+
+
+def test_examples_are_those_of_the_pages() -> None:
+    """`hello_hcs.py` needs an emulator: tests/emulated/bindings runs it."""
+    page = (ROOT / "docs" / "reference" / "ttrpc.md").read_text()
+    example = ROOT / "docs" / "examples" / "ttrpc_greeter.py"
+    assert example.read_text().split('"""\n\n', 1)[1] in page
+    done = subprocess.run(
+        [sys.executable, example], cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout in page and (done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_prose_is_wrapped(page: Path) -> None:
+    """At most 100 columns; tables, images, code blocks and lines that hold one long link are exempt."""
+    lines = _without_code(page.read_text()).splitlines()
+    exempt = re.compile(r"\||!\[|<!--|\s*(- |\d+\. )?\S*\[[^]]*\]\(\S+\)\S*$|\s*(- )?\S+$")
+    assert [line for line in lines if len(line) > WIDTH and not exempt.match(line)] == []
+
+
+def test_life_of_a_container_names_existing_functions() -> None:
+    """`task/process.py::_stop` is a function or class of that file below shim/; other paths are of the repository."""
+    text = (ROOT / "docs" / "explanation" / "life-of-a-container.md").read_text()
+    missing = []
+    for path, name in re.findall(r"`((?:\w+/)+\w+\.(?:py|c))(?:::(\w+))?`", text):
+        file = next((file for file in (ROOT / "shim" / path, ROOT / path) if file.exists()), None)
+        if file is None or (name and not re.search(rf"\b(def|class) {name}\b", file.read_text())):
+            missing.append(f"{path}::{name}")
+    assert missing == []
