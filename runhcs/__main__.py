@@ -1,6 +1,7 @@
-"""`runhcs`: what people run around the shim. A subcommand's module is imported only when it is asked for.
+"""`runhcs`: command line tools around the shim. The module of a command is imported only when it is used.
 
-To add one: write `runhcs/<module>.py` with `configure(parser)` and `run(args) -> int`, and name it in `COMMANDS`.
+To add a command: write `runhcs/<module>.py` with `configure(parser)` and `run(args) -> int`, and name it in `COMMANDS`.
+`bench` is an exception: it has its own parser.
 """
 
 from __future__ import annotations
@@ -9,40 +10,42 @@ import argparse
 import importlib
 import sys
 
+from runhcs import extras
 from shim.platform import host
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("runhcs.demo", "run containers on the emulator, show what happens, leave nothing behind"),
+    "bench": ("runhcs.bench", "benchmark this shim against Microsoft's and others"),
     "config": ("runhcs.config.command", "print runtimes for containerd and RuntimeClasses for Kubernetes"),
-    "doctor": ("runhcs.doctor.command", "check whether this machine can run the shim, and say what is missing"),
-    "emulator": ("runhcs.emulator", "start, stop and look into the HCS emulator; faults, journal, latency"),
-    "explain": ("runhcs.explain", "say what an error code means and what to do"),
-    "gc": ("runhcs.gc", "find, and with --yes free, what dead shims left behind"),
-    "inspect": ("runhcs.inspect", "everything about one shim or container: tasks, ledger, HCS's properties, logs"),
-    "install": ("runhcs.install", "put a fast launcher of the shim where containerd finds it"),
-    "ps": ("runhcs.ps", "list the shims of this machine and what they run"),
-    "stacks": ("runhcs.stacks", "show what the threads of shims are doing, and their VMs' guests"),
+    "demo": ("runhcs.demo", "run containers on the emulator and show each step"),
+    "doctor": ("runhcs.doctor.command", "check the prerequisites of this machine"),
+    "emulator": ("runhcs.emulator", "control the HCS emulator: start, stop, status, journal, faults, latency"),
+    "explain": ("runhcs.explain", "explain an error code and its next step"),
+    "gc": ("runhcs.gc", "find, and with --yes release, resources that dead shims leaked"),
+    "inspect": ("runhcs.inspect", "show everything about one shim: tasks, ledger, HCS properties, logs"),
+    "install": ("runhcs.install", "install the launcher of the shim where containerd finds it"),
+    "ps": ("runhcs.ps", "list the shims of this machine and their tasks"),
+    "stacks": ("runhcs.stacks", "dump the thread stacks of shims and of their VMs' guests"),
 }
-# They are about the emulator, which is not on a Windows machine.
-LINUX_ONLY = ("demo", "emulator", "install")
+# These need the emulator, which does not run on Windows.
+LINUX_ONLY = ("bench", "demo", "emulator", "install")
+# The extra of the wheel that a command needs; the others need `runhcs`.
+COMMAND_EXTRAS = {"bench": "bench", "demo": "all"}
 
 
-def main(argv: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if argv is None else argv
+def available() -> dict[str, tuple[str, str]]:
+    return {name: one for name, one in COMMANDS.items() if host.IS_EMULATED or name not in LINUX_ONLY}
+
+
+def build_parser(load: tuple[str, ...] = ()) -> argparse.ArgumentParser:
+    """The parser of `runhcs`, with the arguments of the commands in `load`; the others have only their summary."""
     parser = argparse.ArgumentParser(
         prog="runhcs",
         description="Tools around containerd-shim-runhcs-v1, which containerd runs for io.containerd.runhcs.v1.",
-        epilog="runhcs COMMAND --help explains a command.",
+        epilog="runhcs COMMAND --help describes a command.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    # The first word that names a command decides which module is needed; the others only lend their help line.
-    chosen = next((word for word in arguments if word in COMMANDS), None)
-    if not host.IS_EMULATED and chosen in LINUX_ONLY:
-        parser.error(f"{chosen} is for Linux, where HCS is emulated; `runhcs doctor` looks at this machine")
-    for name, (module_name, summary) in COMMANDS.items():
-        if not host.IS_EMULATED and name in LINUX_ONLY:
-            continue
-        if name != chosen:
+    for name, (module_name, summary) in available().items():
+        if name not in load:
             commands.add_parser(name, help=summary)
             continue
         module = importlib.import_module(module_name)
@@ -51,9 +54,28 @@ def main(argv: list[str] | None = None) -> int:
         )
         module.configure(child)
         child.set_defaults(run=module.run)
-    args = parser.parse_args(arguments)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
+    # The first word that names a command decides which module is imported.
+    chosen = next((word for word in arguments if word in COMMANDS), None)
+    if chosen is not None and chosen not in available():
+        build_parser().error(f"{chosen} is available only on Linux, with the HCS emulator; see `runhcs doctor`")
     try:
+        if chosen == "bench" and arguments[0] == chosen:
+            from runhcs import bench
+
+            return bench.main(arguments[1:])
+        args = build_parser(() if chosen is None else (chosen,)).parse_args(arguments)
         return int(args.run(args))
+    except ModuleNotFoundError as error:
+        text = extras.missing_extra(error, COMMAND_EXTRAS.get(chosen or "", "runhcs"))
+        if text is None:
+            raise
+        print(f"runhcs: {text}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -1,7 +1,7 @@
-"""Start, stop and look into the HCS emulator, and make it fail or slow on purpose.
+"""Control the HCS emulator: start and stop it, show its state, inject faults and latency.
 
-  runhcs emulator start                     start the service (the native library also does when it is needed)
-  runhcs emulator status                    what runs on it
+  runhcs emulator start                     start the service (the native library also starts it on demand)
+  runhcs emulator status                    its compute systems
   runhcs emulator journal -f                every HCS call as it happens, one JSON object per line
   runhcs emulator fault add --call HcsStartComputeSystem --nth 2 --error 0x80370109
   runhcs emulator fault add --call '*' --nth 7 --kill-client before
@@ -24,13 +24,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from runhcs import console
+
 DEFAULT_DIRECTORY = "/run/hcs-emulator"
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 60.0
 
 
 class ControlError(Exception):
-    """Talking to the service failed; the message says what to do."""
+    """A request to the service failed; the message names the next step."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,17 +49,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         return child
 
     start = action("start", _start, "start the service and wait until it answers")
-    start.add_argument("--journal", metavar="FILE", help="write every call to this file")
+    start.add_argument("--journal", metavar="FILE", help="log every HCS call to this file")
     start.add_argument("--profile", metavar="FILE", help="latency profile (TOML)")
-    start.add_argument("--build", type=int, help="the Windows build to stand in for")
-    start.add_argument("--quirk", action="append", default=[], help="a behaviour of some builds to imitate")
+    start.add_argument("--build", type=int, help="the Windows build to emulate")
+    start.add_argument("--quirk", action="append", default=[], help="a behaviour of some builds, may be repeated")
     start.add_argument("--foreground", action="store_true", help="do not detach")
-    action("stop", _stop, "stop the service and everything that runs on it")
+    action("stop", _stop, "stop the service and all its compute systems")
     status = action("status", _status, "show the service and its compute systems")
-    status.add_argument("--json", action="store_true", help="everything, as JSON")
+    status.add_argument("--json", action="store_true", help="print everything, as JSON")
     journal = action("journal", _journal, "print the journal")
-    journal.add_argument("-f", "--follow", action="store_true", help="go on with new lines as they come")
-    _configure_fault(actions.add_parser("fault", help="make calls fail, slow or worse"))
+    journal.add_argument("-f", "--follow", action="store_true", help="wait for new lines")
+    _configure_fault(actions.add_parser("fault", help="inject faults: errors, delays, crashes"))
     _configure_profile(actions.add_parser("profile", help="set or show the latency profile"))
 
 
@@ -65,26 +67,26 @@ def _configure_fault(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     add = verbs.add_parser("add", help="add a fault")
     add.add_argument("--call", required=True, help="the export, e.g. HcsStartComputeSystem, or * for any")
-    add.add_argument("--nth", type=int, help="strike only the nth call from now (default: every one)")
+    add.add_argument("--nth", type=int, help="only the nth call from now (default: every call)")
     add.add_argument("--error", type=_hresult, help="fail with this HRESULT, e.g. 0x80370109")
-    add.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="be slow first")
-    add.add_argument("--crash-vm", action="store_true", help="kill the worker of the VM that the call is about")
+    add.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="delay the call")
+    add.add_argument("--crash-vm", action="store_true", help="kill the worker process of the VM of this call")
     add.add_argument("--disconnect", action="store_true", help="drop the caller's connection")
     add.add_argument(
-        "--kill-client", choices=("before", "after"), help="end the caller by SIGKILL, before or after it is answered"
+        "--kill-client", choices=("before", "after"), help="SIGKILL the calling process before or after the response"
     )
     add.set_defaults(function=_fault_add)
     verbs.add_parser("list", help="list the faults").set_defaults(function=_fault_list)
     clear = verbs.add_parser("clear", help="remove one fault, or all")
-    clear.add_argument("id", nargs="?", type=int, help="as `list` shows it")
+    clear.add_argument("id", nargs="?", type=int, help="the id that `list` shows")
     clear.set_defaults(function=_fault_clear)
 
 
 def _configure_profile(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    verbs.add_parser("show", help="show the profile in force").set_defaults(function=_profile_show)
+    verbs.add_parser("show", help="show the current profile").set_defaults(function=_profile_show)
     verbs.add_parser("clear", help="add no latency").set_defaults(function=_profile_clear)
-    change = verbs.add_parser("set", help="play back the latencies in a TOML file")
+    change = verbs.add_parser("set", help="use the latencies in a TOML file")
     change.add_argument("file", metavar="FILE")
     change.set_defaults(function=_profile_set)
 
@@ -104,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
 
 
-# talking to the service
+# Requests to the service.
 
 
 def connect(directory: str) -> socket.socket:
@@ -117,7 +119,7 @@ def connect(directory: str) -> socket.socket:
         connection.close()
         if isinstance(error, PermissionError):
             raise ControlError(f"{path} belongs to another user") from None
-        raise ControlError(f"no emulator runs for {directory}: start it with `runhcs emulator start`") from None
+        raise ControlError(f"no emulator is running in {directory}: start it with `runhcs emulator start`") from None
     return connection
 
 
@@ -135,7 +137,7 @@ def _ask(connection: socket.socket, name: str, arguments: dict[str, Any]) -> dic
         except OSError as error:
             raise ControlError(f"the emulator does not answer: {error}") from None
         if not data:
-            raise ControlError("the emulator ended while it was asked")
+            raise ControlError("the emulator stopped before it answered")
         received += data
         if b"\n" in received:
             break
@@ -145,7 +147,7 @@ def _ask(connection: socket.socket, name: str, arguments: dict[str, Any]) -> dic
     return answer
 
 
-# actions
+# Actions.
 
 
 def _start(args: argparse.Namespace) -> int:
@@ -154,7 +156,7 @@ def _start(args: argparse.Namespace) -> int:
     except ControlError:
         pass
     else:
-        print(f"the emulator runs already for {args.directory}")
+        print(f"the emulator is already running in {args.directory}")
         return 0
     arguments = [sys.executable, "-m", "hcs_emulator.service", "--directory", args.directory]
     for option in ("journal", "profile", "build"):
@@ -177,10 +179,10 @@ def _start(args: argparse.Namespace) -> int:
             command(args.directory, "status")
         except ControlError:
             if service.poll() is not None:
-                raise ControlError(f"the service ended with code {service.returncode}: see {log}") from None
+                raise ControlError(f"the service exited with code {service.returncode}: see {log}") from None
             time.sleep(0.01)
         else:
-            print(f"the emulator runs for {args.directory} (pid {service.pid})")
+            print(f"the emulator is running in {args.directory} (pid {service.pid})")
             return 0
     raise ControlError(f"the service does not answer: see {log}")
 
@@ -208,12 +210,13 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(answer, indent=2))
         return 0
-    print(f"directory {answer['directory']}")
-    print(f"stands in for build {answer['build']}, {answer['calls']} calls so far, {answer['handles']} open handles")
-    print(f"journal   {answer['journal'] or 'off (journal -f shows calls as they come)'}")
-    print(f"faults    {len(answer['faults'])}    latency profile {answer['profile']['name']}")
-    for system in answer["systems"]:
-        print(f"  {system['Id']}  {system['SystemType']}  {system['State']}  processes {len(system['Processes'])}")
+    print(f"directory  {answer['directory']}")
+    print(f"build      {answer['build']}; {answer['calls']} calls so far, {answer['handles']} open handles")
+    print(f"journal    {answer['journal'] or 'off (`journal -f` shows calls as they happen)'}")
+    print(f"faults     {len(answer['faults'])}; latency profile {answer['profile']['name']}")
+    if answer["systems"]:
+        rows = [(one["Id"], one["SystemType"], one["State"], len(one["Processes"])) for one in answer["systems"]]
+        console.print_table(("SYSTEM", "TYPE", "STATE", "PROCESSES"), rows)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Say what an error code of Windows' compute services means, what usually causes it and what to do.
+"""Explain an error code of the Windows compute services: its meaning, its usual cause and the next step.
 
 CODE is an HRESULT as logs show it (0xC0370106, 0x80370106, 80370106h, -1070137082) or its name
 (HCS_E_UNEXPECTED_EXIT). 0x8037xxxx and 0xC037xxxx are two spellings of one code.
@@ -16,12 +16,12 @@ from shim.hcs_bindings.catalogue import Entry
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("code", metavar="CODE", nargs="?", help="a code or its name")
-    parser.add_argument("--all", action="store_true", help="every code in the catalogue")
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.add_argument("--all", action="store_true", help="print every code in the catalogue")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def find(word: str) -> tuple[int, Entry] | None:
-    """The code as given, and what is known of it; None if the word is neither a code nor a name."""
+    """The code and its catalogue entry; None if the word is neither a code nor a known name."""
     if (entry := catalogue.by_name(word)) is not None:
         return entry.code, entry
     try:
@@ -39,10 +39,10 @@ def _number(word: str) -> int:
         return int(digits, 16)
     if digits.endswith("h"):
         return int(digits[:-1], 16)
-    if len(digits) == 8 and digits[0] in "8c":  # eight digits that begin so are an HRESULT without its prefix
+    if len(digits) == 8 and digits[0] in "8c":  # an HRESULT without the prefix 0x
         return int(digits, 16)
     number = int(digits)
-    # A small number is a Win32 error, as `net helpmsg` takes it.
+    # A small number is a Win32 error code, as in `net helpmsg`.
     return 0x80070000 | number if 0 < number < 0x10000 else number
 
 
@@ -60,7 +60,7 @@ def as_text(code: int, entry: Entry) -> str:
     return (
         f"0x{code:08X} {entry.name}: {entry.message}\n"
         f"  usual cause: {entry.cause}\n"
-        f"  what to do:  {entry.next_step}"
+        f"  next step:   {entry.next_step}"
     )
 
 
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     one = find(args.code)
     if one is None:
         print(
-            f"runhcs explain: {args.code!r} is neither a code (0xC0370106) nor a name that is known; "
+            f"runhcs explain: {args.code!r} is neither an error code (0xC0370106) nor a known name; "
             "`runhcs explain --all` lists them",
             file=sys.stderr,
         )

@@ -1,21 +1,21 @@
-"""Find what dead shims left behind and, with --yes, free it.
+"""Find resources that dead shims leaked and, with --yes, release them.
 
-  runhcs gc                 show what there is; nothing is changed
-  runhcs gc --yes           free it
+  runhcs gc                 list them; nothing is changed
+  runhcs gc --yes           release them
   runhcs gc --state DIR --socket-dir DIR
                             of another containerd
 
-containerd cleans up after a shim that dies; this is for when it could not: it was down itself, or was killed, or its
-state has been deleted. Looked for are
+containerd cleans up after a shim that dies. This command is for the cases in which it could not: containerd was down,
+was killed, or its state has been deleted. It looks for
 
-  ledger    bundles whose shim is dead and whose ledger still lists things: compute systems, VMs, network namespaces,
-            endpoints, credentials, layers, mounts; each is freed where it was made, whichever instance of HCS that was
-  system    compute systems that say they are a shim's, and that no shim has
-  socket    sockets that nobody listens on: those that a dead shim's bundle names and, in directories that are only for
+  ledger    bundles whose shim is dead and whose ledger has entries: compute systems, VMs, network namespaces,
+            endpoints, credentials, layers, mounts; each is released in the HCS instance that created it
+  system    compute systems whose owner is the shim and that no shim uses
+  socket    sockets without a listener: those named by the bundle of a dead shim and, in directories that are only for
             these shims (--socket-dir, RUNHCS_SOCKET_DIR), all
 
-What a living shim has is never touched, whichever containerd it belongs to; where that cannot be told, nothing is.
-The bundles themselves are containerd's, and stay.
+Resources of a living shim are never touched, whichever containerd it belongs to; if that is uncertain, nothing is
+released. The bundles themselves belong to containerd and stay.
 """
 
 from __future__ import annotations
@@ -26,55 +26,77 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from runhcs import emulator, shims, table
+from attrs import define, field, frozen
+from attrs.validators import in_
+
+from runhcs import console, emulator, shims
+from runhcs.reports import as_json
 from shim.container import ledger
 from shim.container.document import OWNER
 from shim.platform import endpoint
 
-FREE_SECONDS = 60.0
-# What the child may take beyond that to come and go.
-GRACE = 30.0
+RELEASE_TIMEOUT = 60.0
+# Additional time for the worker process to start and exit.
+WORKER_GRACE = 30.0
 
 
-@dataclass
-class Leftover:
-    kind: str
+@define
+class Leak:
+    """A leaked resource, or a ledger of several."""
+
+    kind: str = field(validator=in_(("ledger", "system", "socket")))
     id: str
     detail: str
     hcs: str = ""
     namespace: str = ""
-    entries: list[dict[str, str]] = field(default_factory=list)
-    #: Why it is not one any more; "" if it still is. Asked right before it is freed.
-    excuse: Callable[[], str] = lambda: ""
-    free: Callable[[], list[str]] = list
+    entries: list[dict[str, str]] = field(factory=list)
+    #: Called right before the release. Returns why the resource is no longer leaked; "" if it still is.
+    in_use: Callable[[], str] = lambda: ""
+    #: Returns what could not be released, one sentence each.
+    release: Callable[[], list[str]] = list
     outcome: str = "found"
-    errors: list[str] = field(default_factory=list)
+    errors: list[str] = field(factory=list)
 
-    def describe(self) -> dict[str, Any]:
-        names = ("kind", "namespace", "id", "detail", "hcs", "entries", "outcome", "errors")
-        return {name: getattr(self, name) for name in names}
+    def summary(self) -> LeakSummary:
+        return LeakSummary(
+            self.kind, self.namespace, self.id, self.detail, self.hcs, self.entries, self.outcome, self.errors
+        )
+
+
+@frozen
+class LeakSummary:
+    """One element of `found` in `gc --json`."""
+
+    kind: str
+    namespace: str
+    id: str
+    detail: str
+    hcs: str
+    entries: list[dict[str, str]]
+    #: found, released, failed, or kept: …
+    outcome: str
+    errors: list[str]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="free what is found; without it nothing is changed")
+    parser.add_argument("--yes", action="store_true", help="release what is found; without it nothing is changed")
     shims.configure(parser)
 
 
-def find(args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
-    """What is left, and what could not be told.
+def find(args: argparse.Namespace) -> tuple[list[Leak], list[str]]:
+    """The leaked resources, and sentences about what could not be determined.
 
-    Compute systems are listed before shims are asked: one that is in the list was in a ledger before, so the shim that
-    made it knows it by the time it is asked, or is dead.
+    Compute systems are listed before shims are queried: a system in the list was in a ledger before, so the shim that
+    created it reports it when it is queried, or is dead.
     """
     systems, unsure = _systems()
-    everywhere = argparse.Namespace(**{**vars(args), "namespace": ""})  # who has what is no matter of a namespace
+    everywhere = argparse.Namespace(**{**vars(args), "namespace": ""})  # a resource may belong to any namespace
     living = [shim for shim in shims.find(everywhere) if not shim.is_dead]
     known = shims.bundles(everywhere)
     dead = [bundle for bundle in known if args.namespace in ("", bundle.namespace) and not bundle.is_served]
-    found = [left for bundle in dead if (left := _ledger(bundle)) is not None]
+    found = [leak for bundle in dead if (leak := _ledger(bundle)) is not None]
     claimed = {entry.fields.get("id", "") for bundle in known for entry in ledger.read_entries(bundle.path)[0]}
     for shim in living:
         claimed |= {name for task in (shim.id, *shim.task_ids()) for name in (task, f"{task}@vm")}
@@ -82,9 +104,9 @@ def find(args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
     orphans = [system for system in systems if system["Id"] not in claimed]
     if orphans and silent and shims.WINDOWS:
         names = ", ".join(shim.id or shim.address for shim in silent)
-        unsure.append(f"{len(orphans)} compute systems may belong to shims that do not answer ({names}): left alone")
+        unsure.append(f"{len(orphans)} compute systems may belong to shims that do not answer ({names}): not released")
         orphans = []
-    if not args.namespace:  # neither systems nor sockets tell theirs
+    if not args.namespace:  # systems and sockets have no namespace
         found += [_system(system) for system in orphans]
     return found + _stale_sockets(args, dead), unsure
 
@@ -92,20 +114,20 @@ def find(args: argparse.Namespace) -> tuple[list[Leftover], list[str]]:
 # Ledgers.
 
 
-def _ledger(bundle: shims.Bundle) -> Leftover | None:
+def _ledger(bundle: shims.Bundle) -> Leak | None:
     entries, instance = ledger.read_entries(bundle.path)
     if not entries:
         return None
     hcs = instance or _default_instance()
-    return Leftover(
+    return Leak(
         "ledger",
         bundle.id,
-        f"{len(entries)} things of a dead shim in {bundle.path}",
+        f"{len(entries)} resources of a dead shim in {bundle.path}",
         hcs,
         bundle.namespace,
         [{"kind": entry.kind, **entry.fields} for entry in entries],
-        lambda: "its shim is there again" if bundle.is_served else "",
-        lambda: _run(hcs, "--bundle", bundle.path, *([] if _is_up(hcs) else ["--hcs-is-gone"])),
+        lambda: "a shim serves the bundle again" if bundle.is_served else "",
+        lambda: _run_worker(hcs, "--bundle", bundle.path, *([] if _is_running(hcs) else ["--hcs-is-gone"])),
     )
 
 
@@ -113,8 +135,8 @@ def _default_instance() -> str:
     return "" if shims.WINDOWS else emulator.DEFAULT_DIRECTORY
 
 
-def _is_up(instance: str) -> bool:
-    """Whether this instance of HCS is there; Windows' own always is."""
+def _is_running(instance: str) -> bool:
+    """Whether this instance of HCS runs; the one of Windows always does."""
     if not instance:
         return True
     try:
@@ -124,29 +146,28 @@ def _is_up(instance: str) -> bool:
     return True
 
 
-def _run(instance: str, *arguments: str) -> list[str]:
-    """Free in a process that speaks with this instance of HCS. What could not be freed, in words."""
+def _run_worker(instance: str, *arguments: str) -> list[str]:
+    """Release in a process that uses this instance of HCS. Returns what could not be released."""
     environment = dict(os.environ)
     if instance:
         environment["HCS_EMULATOR_DIR"] = instance
-    command = [sys.executable, "-m", "runhcs.gc_worker", *arguments, "--seconds", str(FREE_SECONDS)]
+    command = [sys.executable, "-m", "runhcs.gc_worker", *arguments, "--seconds", str(RELEASE_TIMEOUT)]
+    timeout = RELEASE_TIMEOUT + WORKER_GRACE
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=FREE_SECONDS + GRACE, check=False
-        )
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
         failures: list[str] = json.loads(done.stdout)
         return failures
     except subprocess.TimeoutExpired:
-        return [f"it was not done after {FREE_SECONDS + GRACE:.0f} s: is HCS well? `runhcs doctor` looks"]
+        return [f"timed out after {timeout:.0f} s: check HCS with `runhcs doctor`"]
     except ValueError:
-        return [f"freeing failed: {done.stderr.strip().splitlines()[-1:] or 'it says nothing'}"]
+        return [f"the worker failed: {(done.stderr.strip().splitlines() or ['no output'])[-1]}"]
 
 
 # Compute systems.
 
 
 def _systems() -> tuple[list[dict[str, Any]], list[str]]:
-    """Those that say they are a shim's, and that no process has open, where that can be told."""
+    """Compute systems owned by a shim that no process has open, as far as that can be determined."""
     if shims.WINDOWS:
         from shim.hcs_bindings.errors import HcsError
         from shim.hcs_bindings.system import ComputeSystem
@@ -154,12 +175,12 @@ def _systems() -> tuple[list[dict[str, Any]], list[str]]:
         try:
             return ComputeSystem.enumerate({"Owners": [OWNER]}), []
         except HcsError as error:
-            return [], [f"HCS does not list its compute systems: {error}"]
+            return [], [f"HCS cannot list its compute systems: {error}"]
     instance = _own_instance()
     try:
         listed = emulator.command(instance, "status")["systems"]
     except emulator.ControlError:
-        return [], []  # nothing lives where nothing runs
+        return [], []  # no emulator, no compute systems
     orphans = [system for system in listed if system.get("Owner") == OWNER and not system.get("Holders")]
     return [system | {"hcs": instance} for system in orphans], []
 
@@ -168,22 +189,24 @@ def _own_instance() -> str:
     return os.environ.get("HCS_EMULATOR_DIR") or emulator.DEFAULT_DIRECTORY
 
 
-def _system(system: dict[str, Any]) -> Leftover:
+def _system(system: dict[str, Any]) -> Leak:
     name, instance = str(system["Id"]), str(system.get("hcs", ""))
-    detail = f"{system.get('SystemType', 'system')}, {system.get('State', 'state unknown')}, that no shim has"
+    detail = f"{system.get('SystemType', 'system')}, {system.get('State', 'state unknown')}, used by no shim"
 
-    def excuse() -> str:
-        return "" if any(one["Id"] == name for one in _systems()[0]) else "somebody has it again, or it is gone"
+    def in_use() -> str:
+        return "" if any(one["Id"] == name for one in _systems()[0]) else "it is in use again, or removed"
 
-    return Leftover("system", name, detail, instance, excuse=excuse, free=lambda: _run(instance, "--system", name))
+    return Leak(
+        "system", name, detail, instance, in_use=in_use, release=lambda: _run_worker(instance, "--system", name)
+    )
 
 
 # Sockets.
 
 
-def _stale_sockets(args: argparse.Namespace, dead: list[shims.Bundle]) -> list[Leftover]:
+def _stale_sockets(args: argparse.Namespace, dead: list[shims.Bundle]) -> list[Leak]:
     if shims.WINDOWS:
-        return []  # a pipe goes with its process
+        return []  # a pipe is removed with its process
     named = {endpoint.path_of(bundle.address) for bundle in dead if bundle.address.startswith(endpoint.SCHEME)}
     if not args.namespace and (args.socket_dir or os.environ.get("RUNHCS_SOCKET_DIR")):
         for directory in shims.socket_directories(args):
@@ -192,9 +215,9 @@ def _stale_sockets(args: argparse.Namespace, dead: list[shims.Bundle]) -> list[L
     return [_socket(path) for path in stale]
 
 
-def _socket(path: str) -> Leftover:
-    def free() -> list[str]:
-        # The lock under which a new shim takes over a leftover of its name.
+def _socket(path: str) -> Leak:
+    def release() -> list[str]:
+        # The lock under which a new shim replaces a stale socket of its name.
         directory = endpoint.lock(os.path.dirname(path))
         try:
             endpoint.remove_stale(endpoint.SCHEME + path)
@@ -202,48 +225,49 @@ def _socket(path: str) -> Leftover:
             os.close(directory)
         return [f"{path} could not be removed"] if os.path.lexists(path) and not endpoint.is_alive(path) else []
 
-    def excuse() -> str:
-        return "a shim listens there again" if endpoint.is_alive(path) else ""
+    def in_use() -> str:
+        return "a shim listens on it again" if endpoint.is_alive(path) else ""
 
-    return Leftover("socket", os.path.basename(path)[:12], path, excuse=excuse, free=free)
+    return Leak("socket", os.path.basename(path)[:12], path, in_use=in_use, release=release)
 
 
 # The command.
 
 
-def free(left: Leftover) -> None:
-    if excuse := left.excuse():
-        left.outcome = f"kept: {excuse}"
+def release(leak: Leak) -> None:
+    if reason := leak.in_use():
+        leak.outcome = f"kept: {reason}"
         return
     try:
-        left.errors = left.free()
+        leak.errors = leak.release()
     except OSError as error:
-        left.errors = [str(error)]
-    left.outcome = "failed" if left.errors else "freed"
+        leak.errors = [str(error)]
+    leak.outcome = "failed" if leak.errors else "released"
 
 
 def run(args: argparse.Namespace) -> int:
-    found, unsure = find(args)
+    with console.progress("looking for leaked resources"):
+        found, unsure = find(args)
     if args.yes:
-        for left in found:
-            free(left)
-    failed = [left for left in found if left.errors]
+        for leak in found:
+            with console.progress(f"releasing {leak.kind} {leak.id}"):
+                release(leak)
+    failed = [leak for leak in found if leak.errors]
     if args.json:
-        report = {"dry_run": not args.yes, "found": [left.describe() for left in found], "unsure": unsure}
-        print(json.dumps(report, indent=2))
+        print(as_json({"dry_run": not args.yes, "found": [leak.summary() for leak in found], "unsure": unsure}))
         return 1 if failed else 0
     if found:
-        rows = [(left.kind, left.namespace or "-", left.id, left.outcome, left.detail) for left in found]
-        print(table.table(("KIND", "NAMESPACE", "ID", "OUTCOME", "WHAT"), rows))
-    for left in found:
-        for entry in left.entries:
-            print(f"  {left.id}: {' '.join(entry.values())}")
-        for error in left.errors:
-            print(f"  {left.id}: {error}", file=sys.stderr)
+        rows = [(leak.kind, leak.namespace or "-", leak.id, leak.outcome, leak.detail) for leak in found]
+        console.print_table(("KIND", "NAMESPACE", "ID", "OUTCOME", "DETAIL"), rows)
+    for leak in found:
+        for entry in leak.entries:
+            print(f"  {leak.id}: {' '.join(entry.values())}")
+        for error in leak.errors:
+            print(f"  {leak.id}: {error}", file=sys.stderr)
     for sentence in unsure:
         print(sentence)
     if not found:
-        print("nothing is left behind")
+        print("no leaked resources")
     elif not args.yes:
-        print("\nnothing has been changed: `runhcs gc --yes` frees these")
+        print("\nnothing has been changed: `runhcs gc --yes` releases these")
     return 1 if failed else 0

@@ -1,7 +1,7 @@
-"""Free what one dead shim left, in a process of its own: `python -m runhcs.gc_worker`, run by `runhcs gc`.
+"""Release what one dead shim leaked, in a process of its own: `python -m runhcs.gc_worker`, run by `runhcs gc`.
 
-Of its own, because HCS's library stays with the instance that it first spoke to, and dead shims may have used several
-(HCS_EMULATOR_DIR is set for each). Prints what could not be freed, a JSON list of sentences.
+The HCS library of a process stays with the instance that it first used, and dead shims may have used several
+(HCS_EMULATOR_DIR is set for each): hence one process per ledger. Prints a JSON list of what could not be released.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import time
 from shim.container.cleanup import release_system
 from shim.container.ledger import Ledger
 
-# What no HCS has made.
-OF_THE_HOST = ("mount", "mount_point", "job", "user")
+# Ledger entries that HCS did not create.
+HOST_KINDS = ("mount", "mount_point", "job", "user")
 
 
-def free_ledger(bundle: str, seconds: float, hcs_is_gone: bool) -> list[str]:
-    """`hcs_is_gone`: the emulator that had its things has ended, and they with it; not those of the host."""
+def release_ledger(bundle: str, seconds: float, hcs_is_gone: bool) -> list[str]:
+    """With `hcs_is_gone` the emulator has exited and its resources with it; only those of the host remain."""
     held = Ledger(bundle)
     if hcs_is_gone:
         for entry in held.entries():
-            if entry.kind not in OF_THE_HOST:
+            if entry.kind not in HOST_KINDS:
                 held.mark_released(entry)
     failures = [str(failure) for failure in held.release_all(seconds)]
     if not failures:
@@ -43,13 +43,13 @@ def main() -> int:
     parser.add_argument("--hcs-is-gone", action="store_true")
     args = parser.parse_args()
     try:
-        failures = free_ledger(args.bundle, args.seconds, args.hcs_is_gone) if args.bundle else []
+        failures = release_ledger(args.bundle, args.seconds, args.hcs_is_gone) if args.bundle else []
         if args.system:
             release_system({"id": args.system}, time.monotonic() + args.seconds)
     except Exception as error:
         failures = [str(error)]
     print(json.dumps(failures), flush=True)
-    os._exit(0)  # a step that hangs must not keep us
+    os._exit(0)  # do not wait for a cleanup step that hangs
 
 
 if __name__ == "__main__":

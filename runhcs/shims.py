@@ -1,25 +1,26 @@
 """The shims of this machine, found by their sockets and by containerd's bundles.
 
-A shim is asked who it is (`runhcs.inspect.v1`); Microsoft's own answers only to ShimDiag, and is told apart. Shims of
-other runtimes listen in the same directory and answer neither: they are not ours to show.
+Every shim is queried over ttrpc (`runhcs.inspect.v1`). Microsoft's shim implements only ShimDiag and is listed as such.
+Shims of other runtimes listen in the same directory and implement neither: they are skipped.
 
-A bundle whose shim does not listen and does not run is a dead shim's. Its process id alone proves nothing, for ids are
-used again: a process that is younger than the file with its id is somebody else.
+A bundle whose shim neither listens nor runs belongs to a dead shim. A process id alone proves nothing, because ids are
+reused: a process that started after its pid file was written is another process.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import stat
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from attrs import define, field, frozen
+from attrs.validators import ge, in_, instance_of
+
+from runhcs.reports import ExecReport, ReportError, ShimReport, TaskReport, read_shim_report
 from shim.api import shimdiag
 from shim.api.inspect import InspectRequest, InspectResponse
 from shim.container.ledger import FILE as LEDGER
@@ -31,7 +32,7 @@ from shim.ttrpc.status import ClosedError, StatusError
 WINDOWS = not host.IS_EMULATED
 SOCKETS = os.environ.get("RUNHCS_SOCKET_DIR") or "/run/containerd/s"
 STATE = r"C:\ProgramData\containerd\state" if WINDOWS else "/run/containerd"
-# Bundles are below the state of the plugin that made them: tasks', or sandboxes' where the shim is the sandboxer.
+# Bundles are below the state directory of the plugin that created them: the task plugin, or the sandbox controller.
 BUNDLES = "io.containerd.*/*/*"
 PIPES = "\\\\.\\pipe\\"
 PIPE_PREFIX = "ProtectedPrefix\\Administrators\\containerd-shim-"
@@ -40,72 +41,76 @@ INSPECT = "runhcs.inspect.v1.Inspect"
 SHIM_DIAG = "containerd.runhcs.v1.diag.ShimDiag"
 ANSWER_SECONDS = 5.0
 CONNECT_SECONDS = 2.0
-# How much younger than the file with its id a process may seem: clocks of files and processes differ in steps.
+# Tolerance between the clocks of files and of processes, which tick in different steps.
 CLOCK_STEP = 2.0
 
 
-class AskError(Exception):
-    """A shim has not answered; the message says what to do."""
+class QueryError(Exception):
+    """A shim did not answer a query; the message names the next step."""
 
 
-@dataclass
+@frozen
 class Bundle:
-    """A directory that containerd made for one container of this runtime."""
+    """A directory that containerd created for one container of this runtime."""
 
     path: str
     namespace: str
     id: str
     address: str
-    pid: int
-    made: float
+    pid: int = field(validator=[instance_of(int), ge(0)])
+    #: When the shim wrote its pid file; 0.0 if there is none.
+    created: float
 
     @property
     def is_served(self) -> bool:
-        """Whether a shim is there for it, ready or not."""
+        """Whether a shim listens or runs for it."""
         return (bool(self.address) and listens(self.address)) or self.runs
 
     @property
     def runs(self) -> bool:
-        return daemon.is_running(self.pid) and not _is_younger(self.pid, self.made)
+        return daemon.is_running(self.pid) and not _started_after(self.pid, self.created)
 
 
-@dataclass
+@define
 class Shim:
-    """One that listens, or that a bundle says there was."""
+    """A shim that listens, or a dead one that left a bundle."""
 
     address: str
     namespace: str = ""
     id: str = ""
-    pid: int = 0
+    pid: int = field(default=0, validator=[instance_of(int), ge(0)])
     bundle: str = ""
-    made: float = 0.0
-    #: ours, microsoft
-    kind: str = "ours"
-    #: What it told, if it did.
-    told: dict[str, Any] = field(default_factory=dict)
-    #: Why not.
+    created: float = 0.0
+    kind: str = field(default="ours", validator=in_(("ours", "microsoft")))
+    #: Its answer to the query; None if there was none, see `problem`.
+    report: ShimReport | None = None
     problem: str = ""
     is_dead: bool = False
 
+    @property
+    def tasks(self) -> list[TaskReport]:
+        return [] if self.report is None else self.report.tasks
+
     def task_ids(self) -> list[str]:
-        return [str(task["id"]) for task in self.told.get("tasks", [])] + list(self.told.get("creating", []))
+        creating = [] if self.report is None else self.report.creating
+        return [task.id for task in self.tasks] + creating
 
     def serves(self, id: str) -> bool:
         return id == self.id or id in self.task_ids()
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Where to look; every tool that looks for shims has these."""
+    """The arguments of every command that looks for shims."""
     parser.add_argument(
         "--socket-dir", action="append", metavar="DIR",
-        help=f"directory of the shims' sockets, repeatable (default: RUNHCS_SOCKET_DIR, now {SOCKETS})",
+        help=f"directory of the shims' sockets, may be repeated (default: RUNHCS_SOCKET_DIR, now {SOCKETS})",
     )  # fmt: skip
     parser.add_argument(
         "--state", action="append", metavar="DIR",
-        help=f"state directory of a containerd, repeatable (default: {STATE})",
+        help=f"state directory of a containerd, may be repeated (default: {STATE})",
     )  # fmt: skip
-    parser.add_argument("-n", "--namespace", default="", help="only this namespace of containerd")
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.add_argument("-n", "--namespace", default="", help="only this containerd namespace")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def socket_directories(args: argparse.Namespace) -> list[str]:
@@ -117,7 +122,7 @@ def state_directories(args: argparse.Namespace) -> list[str]:
 
 
 def bundles(args: argparse.Namespace) -> list[Bundle]:
-    """Those of this runtime, by what only its shim leaves in one."""
+    """The bundles of this runtime, recognized by files that only its shim writes."""
     found = []
     for state in state_directories(args):
         for directory in sorted(Path(state).glob(BUNDLES)):
@@ -132,36 +137,36 @@ def _bundle(directory: Path) -> Bundle:
     path = directory / "shim.pid"
     text = _read(path).strip()
     try:
-        made = path.stat().st_mtime
+        created = path.stat().st_mtime
     except OSError:
-        made = 0.0
+        created = 0.0
     address = _read(directory / "address").strip()
     pid = int(text) if text.isdigit() else 0
-    return Bundle(str(directory), directory.parent.name, directory.name, address, pid, made)
+    return Bundle(str(directory), directory.parent.name, directory.name, address, pid, created)
 
 
 def find(args: argparse.Namespace, properties: bool = False) -> list[Shim]:
-    """All shims, those that are dead and have left a bundle among them; by namespace and id."""
+    """All shims, including dead ones that left a bundle, sorted by namespace and id."""
     known = bundles(args)
     addresses = {bundle.address for bundle in known if bundle.address and listens(bundle.address)}
     addresses |= {address for address in _sockets(args) if listens(address)}
     with ThreadPoolExecutor(8) as pool:
-        asked = pool.map(lambda address: ask_who(address, properties), sorted(addresses))
-        shims = [shim for shim in asked if shim is not None]
+        queried = pool.map(lambda address: query(address, properties), sorted(addresses))
+        shims = [shim for shim in queried if shim is not None]
     by_address = {endpoint.name_of(shim.address): shim for shim in shims}
     for bundle in known:
         shim = by_address.get(endpoint.name_of(bundle.address)) if bundle.address else None
         if shim is None:
-            gone = not bundle.is_served
-            problem = "its process is gone" if gone else "its process runs and nobody listens: it may be ending"
-            shim = Shim(bundle.address, is_dead=gone, problem=problem)
+            dead = not bundle.is_served
+            problem = "its process has exited" if dead else "its process runs but does not listen: it may be exiting"
+            shim = Shim(bundle.address, is_dead=dead, problem=problem)
             shims.append(shim)
             by_address[endpoint.name_of(bundle.address) or bundle.path] = shim
         if not shim.id or shim.id == bundle.id:
             shim.namespace, shim.id = shim.namespace or bundle.namespace, bundle.id
-            shim.bundle, shim.pid, shim.made = bundle.path, shim.pid or bundle.pid, bundle.made
-    wanted = [shim for shim in shims if args.namespace in ("", shim.namespace)]
-    return sorted(wanted, key=lambda shim: (shim.namespace, shim.id, shim.address))
+            shim.bundle, shim.pid, shim.created = bundle.path, shim.pid or bundle.pid, bundle.created
+    selected = [shim for shim in shims if args.namespace in ("", shim.namespace)]
+    return sorted(selected, key=lambda shim: (shim.namespace, shim.id, shim.address))
 
 
 def _sockets(args: argparse.Namespace) -> Iterator[str]:
@@ -169,7 +174,7 @@ def _sockets(args: argparse.Namespace) -> Iterator[str]:
         try:
             names = os.listdir(PIPES)
         except OSError:
-            return  # Wine cannot list them: bundles tell of those that are known
+            return  # Wine cannot list pipes; bundles name those of known shims
         for name in names:
             if name.startswith(PIPE_PREFIX) and name.endswith("-pipe"):
                 yield PIPES + name
@@ -180,7 +185,7 @@ def _sockets(args: argparse.Namespace) -> Iterator[str]:
 
 
 def socket_files(directory: str) -> list[str]:
-    """Files that are sockets and are named as shims name theirs."""
+    """Sockets whose names have the form of a shim's."""
     try:
         names = os.listdir(directory)
     except OSError:
@@ -203,8 +208,7 @@ def listens(address: str) -> bool:
         return False
 
 
-def _is_younger(pid: int, moment: float) -> bool:
-    """Whether this process began after that moment."""
+def _started_after(pid: int, moment: float) -> bool:
     if WINDOWS or not moment:
         return False
     try:
@@ -212,8 +216,8 @@ def _is_younger(pid: int, moment: float) -> bool:
         uptime = float(_read(Path("/proc/uptime")).split()[0])
     except (IndexError, ValueError):
         return False
-    begun = time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
-    return begun > moment + CLOCK_STEP
+    started = time.time() - uptime + ticks / os.sysconf("SC_CLK_TCK")
+    return started > moment + CLOCK_STEP
 
 
 def _read(path: Path) -> str:
@@ -223,71 +227,73 @@ def _read(path: Path) -> str:
         return ""
 
 
-# Asking.
+# Queries.
 
 
 def call(address: str, service: str, method: str, payload: bytes, timeout: float = ANSWER_SECONDS) -> bytes:
-    """One question on a connection of its own. Raises AskError, and StatusError if that is the answer."""
+    """One ttrpc call on a connection of its own. Raises QueryError, or StatusError if the shim returns one."""
     try:
         stream = endpoint.connect(endpoint.path_of(address), CONNECT_SECONDS)
     except (OSError, endpoint.EndpointError) as error:
-        raise AskError(f"nobody listens on {address} ({error}): `runhcs gc` shows what is left of it") from None
+        raise QueryError(f"no shim listens on {address} ({error}): `runhcs gc` finds what it leaked") from None
     stream.settimeout(None)
     client = Client(stream)
     try:
         return client.call(service, method, payload, timeout=timeout)
     except ClosedError as error:
-        raise AskError(f"the shim on {address} hung up ({error}): try again, it may have been ending") from None
+        raise QueryError(f"the shim on {address} closed the connection ({error}): it may be exiting, retry") from None
     except StatusError as error:
         if error.code == status.DEADLINE_EXCEEDED:
-            text = f"the shim on {address} has not answered within {timeout:.0f} s: `runhcs stacks` may show why"
-            raise AskError(text) from None
+            text = f"the shim on {address} did not answer within {timeout:.0f} s: `runhcs stacks` may show why"
+            raise QueryError(text) from None
         raise
     finally:
         client.close()
 
 
-def ask_who(address: str, properties: bool = False) -> Shim | None:
+def query(address: str, properties: bool = False) -> Shim | None:
     """The shim that listens there; None if it is of another runtime."""
     try:
         answer = call(address, INSPECT, "Shim", InspectRequest(properties=properties).encode())
-    except AskError as error:
+        report = read_shim_report(InspectResponse.decode(answer).json)
+    except QueryError as error:
         return Shim(address, problem=str(error))
+    except ReportError as error:
+        return Shim(address, problem=f"its report cannot be read ({error}): is it a shim of another version?")
     except StatusError as error:
-        return _ask_microsoft(address) if error.code == status.UNIMPLEMENTED else Shim(address, problem=str(error))
-    told = json.loads(InspectResponse.decode(answer).json)
-    return Shim(
-        address, told["namespace"], told["id"], told["pid"], told["bundle"], _made(told["bundle"]), told=told
-    )
+        return _query_microsoft(address) if error.code == status.UNIMPLEMENTED else Shim(address, problem=str(error))
+    created = _created(report.bundle)
+    return Shim(address, report.namespace, report.id, report.pid, report.bundle, created, report=report)
 
 
-def _made(bundle: str) -> float:
+def _created(bundle: str) -> float:
     try:
         return os.stat(os.path.join(bundle, "shim.pid")).st_mtime
     except OSError:
         return 0.0
 
 
-def _ask_microsoft(address: str) -> Shim | None:
+def _query_microsoft(address: str) -> Shim | None:
     try:
         pid = shimdiag.PidResponse.decode(call(address, SHIM_DIAG, "DiagPid", b"")).pid
         request = shimdiag.TasksRequest(execs=True).encode()
-        tasks = shimdiag.TasksResponse.decode(call(address, SHIM_DIAG, "DiagTasks", request)).tasks
-    except (AskError, StatusError):
+        answer = shimdiag.TasksResponse.decode(call(address, SHIM_DIAG, "DiagTasks", request))
+    except (QueryError, StatusError):
         return None
-    told = {"tasks": [{"id": task.id, "execs": [{"id": one.id, "state": one.state} for one in task.execs]}
-                      for task in tasks]}  # fmt: skip
-    return Shim(address, pid=pid, kind="microsoft", told=told)
+    tasks = [TaskReport(task.id, execs=[ExecReport(one.id, one.state) for one in task.execs]) for task in answer.tasks]
+    raw = {"tasks": [{"id": task.id, "execs": [{"id": one.id, "state": one.state} for one in task.execs]}
+                     for task in answer.tasks]}  # fmt: skip
+    return Shim(address, pid=pid, kind="microsoft", report=ShimReport(pid, tasks=tasks, raw=raw))
 
 
 def pick(found: list[Shim], id: str) -> Shim:
-    """The one that serves this id. Raises AskError."""
-    fitting = [shim for shim in found if shim.serves(id)]
-    fitting = fitting or [shim for shim in found if shim.id.startswith(id) or any(
+    """The shim that serves this id, or the only one whose id or task begins with it. Raises QueryError."""
+    matching = [shim for shim in found if shim.serves(id)]
+    matching = matching or [shim for shim in found if shim.id.startswith(id) or any(
         task.startswith(id) for task in shim.task_ids())]  # fmt: skip
-    if not fitting:
-        raise AskError(f"no shim serves {id!r}: `runhcs ps` lists those that there are (--state, --socket-dir)")
-    if len(fitting) > 1:
-        names = ", ".join(f"{shim.namespace}/{shim.id}" for shim in fitting)
-        raise AskError(f"{id!r} means several: {names}; say more of it, or the namespace (-n)")
-    return fitting[0]
+    if not matching:
+        raise QueryError(f"no shim serves {id!r}: `runhcs ps` lists all (see --state and --socket-dir)")
+    if len(matching) > 1:
+        names = ", ".join(f"{shim.namespace}/{shim.id}" for shim in matching)
+        raise QueryError(f"{id!r} matches several shims: {names}; give more of the id, or the namespace (-n)")
+    return matching[0]

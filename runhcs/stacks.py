@@ -10,45 +10,56 @@ from there.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-from runhcs import shims
-from runhcs.shims import AskError, Shim
+from attrs import frozen
+
+from runhcs import console, shims
+from runhcs.reports import as_json
+from runhcs.shims import QueryError, Shim
 from shim.api import shimdiag
 from shim.ttrpc.status import StatusError
 
-# The guest has five seconds.
-PATIENCE = 8.0
-WRITING_SECONDS = 2.0
+# The shim waits up to 5 s for the stacks of the guest.
+CALL_TIMEOUT = 8.0
+WRITE_TIMEOUT = 2.0
+
+
+@frozen
+class Stacks:
+    """One element of `stacks --json`."""
+
+    namespace: str
+    id: str
+    pid: int
+    stacks: str = ""
+    guest_stacks: str = ""
+    problem: str | None = None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", nargs="?", help="a container, exec's container or pod (default: all)")
+    parser.add_argument("id", metavar="ID", nargs="?", help="id of a container or pod (default: all shims)")
     shims.configure(parser)
 
 
-def stacks_of(shim: Shim) -> dict[str, Any]:
-    answer: dict[str, Any] = {"namespace": shim.namespace, "id": shim.id, "pid": shim.pid}
-    answer |= {"stacks": "", "guest_stacks": "", "problem": None}
+def stacks_of(shim: Shim) -> Stacks:
     if shim.is_dead:
-        return answer | {"problem": "its process is gone; `runhcs gc` shows what it left behind"}
+        problem = "its process has exited; `runhcs gc` finds what it leaked"
+        return Stacks(shim.namespace, shim.id, shim.pid, problem=problem)
     try:
-        told = shims.call(shim.address, shims.SHIM_DIAG, "DiagStacks", b"", PATIENCE)
-        stacks = shimdiag.StacksResponse.decode(told)
-        return answer | {"stacks": stacks.stacks, "guest_stacks": stacks.guest_stacks}
-    except (AskError, StatusError) as error:
-        text = from_panic_log(shim)
-        return answer | {"problem": str(error), "stacks": text}
+        answer = shims.call(shim.address, shims.SHIM_DIAG, "DiagStacks", b"", CALL_TIMEOUT)
+    except (QueryError, StatusError) as error:
+        return Stacks(shim.namespace, shim.id, shim.pid, from_panic_log(shim), problem=str(error))
+    stacks = shimdiag.StacksResponse.decode(answer)
+    return Stacks(shim.namespace, shim.id, shim.pid, stacks.stacks, stacks.guest_stacks)
 
 
 def from_panic_log(shim: Shim) -> str:
-    """What the shim writes on SIGUSR1, which its main thread hears whatever the others wait for."""
+    """The stacks that the shim writes on SIGUSR1. Its main thread handles the signal even if all others block."""
     log = Path(shim.bundle, "panic.log")
     if not shim.pid or not shim.bundle or not log.exists() or not hasattr(signal, "SIGUSR1"):
         return ""
@@ -57,7 +68,7 @@ def from_panic_log(shim: Shim) -> str:
         os.kill(shim.pid, signal.SIGUSR1)
     except OSError:
         return ""
-    deadline = time.monotonic() + WRITING_SECONDS
+    deadline = time.monotonic() + WRITE_TIMEOUT
     size = before
     while time.monotonic() < deadline:
         time.sleep(0.05)
@@ -71,24 +82,25 @@ def from_panic_log(shim: Shim) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    found = shims.find(args)
-    if args.id:
-        try:
-            found = [shims.pick(found, args.id)]
-        except AskError as error:
-            print(f"runhcs stacks: {error}", file=sys.stderr)
-            return 1
-    answers = [stacks_of(shim) for shim in found]
+    with console.progress("querying shims"):
+        found = shims.find(args)
+        if args.id:
+            try:
+                found = [shims.pick(found, args.id)]
+            except QueryError as error:
+                print(f"runhcs stacks: {error}", file=sys.stderr)
+                return 1
+        answers = [stacks_of(shim) for shim in found]
     if args.json:
-        print(json.dumps(answers, indent=2))
+        print(as_json(answers))
         return 0
     for answer in answers:
-        print(f"== {answer['namespace'] or '-'}/{answer['id'] or '?'} (pid {answer['pid'] or '-'})")
-        if answer["problem"]:
-            print(f"{answer['problem']}\n")
-        print(answer["stacks"])
-        if answer["guest_stacks"]:
-            print(f"-- guest\n{answer['guest_stacks']}")
+        print(f"== {answer.namespace or '-'}/{answer.id or '?'} (pid {answer.pid or '-'})")
+        if answer.problem:
+            print(f"{answer.problem}\n")
+        print(answer.stacks)
+        if answer.guest_stacks:
+            print(f"-- guest\n{answer.guest_stacks}")
     if not answers:
-        print("no shims; `runhcs ps --help` says where they are looked for")
+        print("no shims found; `runhcs ps --help` lists the places that are searched")
     return 0

@@ -1,4 +1,4 @@
-"""What shims forward to containerd's events endpoint about tasks: the service, the kinds of events, how one is read."""
+"""Task events that shims forward to containerd over ttrpc: the service, the topics and the message types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shim.api import events as api
 from shim.api.events_ttrpc import ForwardRequest
 
 SERVICE = "containerd.services.events.ttrpc.v1.Events"
-#: What every topic begins with; the rest names the kind.
+#: The prefix of every topic; the rest is the kind.
 TASKS = "/tasks/"
 KINDS: dict[str, Any] = {
     "create": api.TaskCreate,
@@ -24,7 +24,7 @@ KINDS: dict[str, Any] = {
 
 
 def read(payload: bytes) -> tuple[str, Any] | None:
-    """The kind and the message of what a shim forwards; None if it is not about a task."""
+    """The kind and the message of a forwarded event; None if it is not a task event."""
     envelope = ForwardRequest.decode(payload).envelope
     if envelope is None or envelope.event is None:
         return None
@@ -34,6 +34,6 @@ def read(payload: bytes) -> tuple[str, Any] | None:
 
 
 def exec_of(event: Any) -> str:
-    """The exec that an event is about; "" if it is about the task itself."""
+    """The exec id of an event; "" if it is about the init process."""
     found: str = getattr(event, "exec_id", "") or getattr(event, "id", "")
     return "" if found == event.container_id else found

@@ -4,18 +4,18 @@
   runhcs config containerd --version 1     the same for containerd 1.x
   runhcs config containerd NAME ...        these only
   runhcs config runtimeclass NAME ...      RuntimeClasses of these names
-  runhcs config list                       the names, and what they mean
+  runhcs config list                       the default names and their meaning
 
-A name says what a runtime is, and any build and size may be asked for:
+The name of a runtime defines it; any build and size is allowed:
 
-  runhcs-wcow-process                           a container is processes of the host
-  runhcs-wcow-process-20348                     ... and its image must fit this build
-  runhcs-wcow-hypervisor                        a pod is a utility VM
-  runhcs-wcow-hypervisor-20348                  ... of this build of Windows (or a release: -1809)
+  runhcs-wcow-process                           process isolation: containers share the host's kernel
+  runhcs-wcow-process-20348                     ... for images of this build
+  runhcs-wcow-hypervisor                        hypervisor isolation: a pod runs in a utility VM
+  runhcs-wcow-hypervisor-20348                  ... of this Windows build (or release: -1809)
   runhcs-wcow-hypervisor-20348-1vp2gb           ... with 1 virtual processor and 2 GiB
-  runhcs-wcow-hypervisor-20348-reserve-4core    ... that sees 4 cores only, with memory that is all reserved
+  runhcs-wcow-hypervisor-20348-reserve-4core    ... that sees 4 cores only, with all memory reserved
 
-What is printed has comments that explain it; docs/how-to/runtimeclasses.md tells the whole story.
+The output has comments; docs/how-to/runtimeclasses.md describes each setting.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the nodes' build of Windows, or release (default: the build of each runtime). A VM's Windows may be "
         "older than its host's, so nodes of build 26100 run all of them",
     )
-    commands.add_parser("list", help="the runtimes that are printed by default, and what their names mean")
+    commands.add_parser("list", help="the default runtimes and the meaning of their names")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The runtimes that `runhcs config` writes about. A runtime's name says what it is:
+"""The runtimes of `runhcs config`. The name of a runtime defines it:
 
     runhcs-wcow-process                           a container is processes of the host
     runhcs-wcow-process-20348                     … and its image must fit this build, or release (-ltsc2022)
@@ -8,20 +8,22 @@
     runhcs-wcow-hypervisor-20348-reserve-4core    … and the VM sees 4 cores, all others are masked, and its memory,
                                                   2 GiB for each core, is physical from the start: reserve equals limit
 
-Any build and any size may be asked for by such a name.
+Names may have any build and any size.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from attrs import field, frozen
+from attrs.validators import ge, max_len
 
 from shim.oci.errors import InvalidSpec
 from shim.oci.windows_versions import RELEASES, parse
 
 PROCESS = "runhcs-wcow-process"
 HYPERVISOR = "runhcs-wcow-hypervisor"
-# What is printed when no name is given: the builds of Windows Server 2019, 2022 and 2025.
+# Printed when no name is given: the builds of Windows Server 2019, 2022 and 2025.
 DEFAULTS = (
     PROCESS,
     *(f"{PROCESS}-{build}" for build in (17763, 1809, 20348, 26100)),
@@ -43,18 +45,18 @@ _LONGEST_LABEL = 63
 
 
 class UnknownRuntime(ValueError):  # noqa: N818
-    """A name that says nothing."""
+    """A name that defines no runtime."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Runtime:
-    """One runtime handler. 0 is: not said."""
+    """One runtime handler. 0 means that the name does not set it."""
 
-    name: str
+    name: str = field(validator=max_len(_LONGEST_LABEL))
     hypervisor: bool
-    build: int = 0
-    processors: int = 0
-    memory_mb: int = 0
+    build: int = field(default=0, validator=ge(0))
+    processors: int = field(default=0, validator=ge(0))
+    memory_mb: int = field(default=0, validator=ge(0))
     reserved: bool = False
 
     @property
@@ -75,10 +77,10 @@ class Runtime:
 
 
 def runtime(name: str) -> Runtime:
-    """What a name means."""
+    """The runtime of this name. Raises UnknownRuntime."""
     match = _NAME.fullmatch(name)
     if match is None or len(name) > _LONGEST_LABEL:
-        raise UnknownRuntime(f"{name!r} is no runtime: names are like {PROCESS} or {HYPERVISOR}-20348-1vp2gb")
+        raise UnknownRuntime(f"{name!r} is not the name of a runtime: try {PROCESS} or {HYPERVISOR}-20348-1vp2gb")
     hypervisor = match["isolation"] == HYPERVISOR
     build = _build(match["version"], name) if match["version"] else 0
     if not hypervisor:
@@ -95,7 +97,7 @@ def runtime(name: str) -> Runtime:
 
 
 def runtimes(names: list[str]) -> list[Runtime]:
-    """The named ones, or the defaults; a name given twice counts once."""
+    """The named runtimes, or the defaults; duplicates are removed."""
     return [runtime(name) for name in dict.fromkeys(names or DEFAULTS)]
 
 

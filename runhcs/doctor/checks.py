@@ -1,4 +1,4 @@
-"""What the checks of `runhcs doctor` have in common: their form, and those that are the same on every system."""
+"""The result of a check, and the checks that are the same on Linux and Windows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from attrs import define, field
+from attrs.validators import in_, min_len
 
 from runhcs.installation import NAME, ROOT, library
 from shim.platform import host
@@ -19,20 +21,21 @@ from shim.version import VERSION
 
 RUNTIME = "io.containerd.runhcs.v1"
 COMMAND_SECONDS = 20.0
-# The oldest that is tested.
+# The oldest version that is tested.
 OLDEST_CONTAINERD = (1, 6)
 
 
-@dataclass
+OUTCOMES = ("ok", "note", "warn", "fail")
+
+
+@define
 class Check:
-    name: str
-    #: ok, note, warn, fail
-    outcome: str
+    """One element of `checks` in `doctor --json`."""
+
+    name: str = field(validator=min_len(1))
+    outcome: str = field(validator=in_(OUTCOMES))
     finding: str
     next_step: str = ""
-
-    def describe(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def python() -> Check:
@@ -40,7 +43,7 @@ def python() -> Check:
 
 
 def output(*command: str) -> str | None:
-    """What a program says; None if it is not there or fails."""
+    """The stdout of a program; None if it is missing or fails."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
@@ -51,17 +54,18 @@ def output(*command: str) -> str | None:
 
 
 def containerd_version(program: str) -> Check:
-    """Of the program; a daemon that runs may be another."""
+    """The version of the program in PATH; a running daemon may be another."""
     path = shutil.which(program)
     if path is None:
         step = "install containerd 1.6 or later"
         if host.IS_EMULATED:
-            step += "; `runhcs demo` and the tests bring their own way of running shims"
+            step += "; `runhcs demo` and the tests also run shims without it"
         return Check("containerd", "warn", "not in PATH", step)
     said = output(path, "--version") or ""
     match = re.search(r"v?(\d+)\.(\d+)\.(\d+)", said)
     if match is None:
-        return Check("containerd", "warn", f"{path} does not tell its version", "is it containerd? run it by hand")
+        step = f"run `{path} --version`: is it containerd?"
+        return Check("containerd", "warn", f"{path} prints no version", step)
     version = match[0].removeprefix("v")
     if (int(match[1]), int(match[2])) < OLDEST_CONTAINERD:
         return Check("containerd", "fail", f"{path} is {version}", "install containerd 1.6 or later")
@@ -69,36 +73,36 @@ def containerd_version(program: str) -> Check:
 
 
 def shim_in(path: str, whose: str, install: str = "run `runhcs install`") -> Check:
-    """Whether containerd finds the shim in this PATH, and whether what it finds is this version; `install` is how it
-    gets there."""
+    """Whether containerd finds the shim in this PATH, and whether it has this version; `install` is the next step if
+    not."""
     name = NAME + ("" if host.IS_EMULATED else ".exe")
     found = shutil.which(name, path=path)
     if found is None:
-        step = f"{install}, into a folder of that PATH"
+        step = f"{install}, into a directory of that PATH"
         return Check("shim", "fail", f"{name} is not in the PATH of {whose}", step)
     said = output(found, "-v") or ""
     match = re.search(r"Version:\s*(\S+)", said)
     if match is None:
-        step = f"it points at a checkout, environment or folder that has gone: {install} again"
+        step = f"its checkout, environment or directory was removed: {install} again"
         return Check("shim", "fail", f"{found} does not run", step)
     if match[1] != VERSION:
-        step = f"{install} if {VERSION}, which you are asking, is meant"
+        step = f"{install} to use {VERSION}, the version of this runhcs"
         return Check("shim", "warn", f"{found} is version {match[1]}", step)
     if (root := _checkout(found)) is not None and root != ROOT:
-        return Check("shim", "note", f"{found} runs {root}", "run `runhcs install` if this checkout is meant")
+        return Check("shim", "note", f"{found} runs {root}", "run `runhcs install` to use this checkout")
     if root is not None and _is_behind(found, root):
-        step = "it uses the new sources, which takes longer: run `runhcs install` again"
-        return Check("shim", "note", f"{found} was made before its sources were changed", step)
-    return Check("shim", "ok", f"{match[1]}, {found}, found by {whose}")
+        step = "it imports the changed sources, which takes longer: run `runhcs install` again"
+        return Check("shim", "note", f"{found} was installed before its sources were changed", step)
+    return Check("shim", "ok", f"{match[1]}, {found}, in the PATH of {whose}")
 
 
 def _program(launcher: str) -> Path:
-    """What `runhcs install` compiled for this launcher."""
+    """The program that `runhcs install` compiled for this launcher."""
     return library(Path(launcher).resolve().parent) / f"{NAME}.pyc"
 
 
 def _checkout(launcher: str) -> Path | None:
-    """The checkout that a launcher of `runhcs install` runs; None if that cannot be told."""
+    """The checkout that a launcher of `runhcs install` runs; None if it cannot be determined."""
     try:
         code = marshal.loads(_program(launcher).read_bytes()[16:])
     except (OSError, ValueError, EOFError, TypeError):
@@ -113,26 +117,43 @@ def _is_behind(launcher: str, root: Path) -> bool:
 
 
 def containerd_config(path: str) -> Check:
-    """Only CRI needs to be told of the runtime; ctr names it."""
+    """Only CRI needs the runtime in the configuration; ctr names it on the command line."""
     try:
         settings = tomllib.loads(Path(path).read_text())
     except FileNotFoundError:
-        step = "ctr needs none; for Kubernetes `runhcs config` prints what to put there"
+        step = "ctr needs none; for Kubernetes, `runhcs config` prints the content"
         return Check("config", "note", f"no {path}", step)
     except (OSError, ValueError) as error:
-        return Check("config", "warn", f"{path}: {error}", "repair it: containerd will not start with it either")
+        return Check("config", "warn", f"{path}: {error}", "fix it: containerd does not start with it either")
     handlers = [name for name, one in _runtimes(settings) if one.get("runtime_type") == RUNTIME]
     if not handlers:
-        step = "ctr needs none; for Kubernetes `runhcs config` prints what to add"
+        step = "ctr needs none; for Kubernetes, `runhcs config` prints what to add"
         return Check("config", "note", f"{path} names no runtime of type {RUNTIME}", step)
     return Check("config", "ok", f"{path}: {', '.join(handlers)}")
 
 
 def _runtimes(settings: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The runtimes of CRI, wherever this version of the configuration has them."""
+    """The runtimes of CRI in any version of the configuration."""
     found = []
     for plugin in settings.get("plugins", {}).values():
         if isinstance(plugin, dict):
             runtimes = plugin.get("containerd", {}).get("runtimes", {})
             found += [(name, one) for name, one in runtimes.items() if isinstance(one, dict)]
     return found
+
+
+def hcs_schema() -> Check:
+    """The schema versions that HCS supports; the query also shows that HCS answers."""
+    from shim.hcs_bindings import service
+    from shim.hcs_bindings.errors import HcsError
+
+    try:
+        answer = service.properties("Basic")[0]
+    except (HcsError, OSError) as error:
+        return Check("hcs", "fail", str(error), "`runhcs explain CODE` explains the code")
+    versions = answer.get("SupportedSchemaVersions", []) if isinstance(answer, dict) else []
+    text = ", ".join(f"{one.get('Major')}.{one.get('Minor')}" for one in versions if isinstance(one, dict))
+    if not any(isinstance(one, dict) and one.get("Major") == 2 for one in versions):
+        step = "use Windows Server 2019 or later"
+        return Check("hcs", "fail", f"HCS supports schema versions {text or 'none'}", step)
+    return Check("hcs", "ok", f"HCS answers; schema versions {text}")

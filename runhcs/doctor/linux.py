@@ -1,4 +1,4 @@
-"""What the emulator needs of a Linux machine, and containerd's side of it."""
+"""Checks of a Linux machine: the kernel features that the emulator needs, the emulator, and containerd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIG = "/etc/containerd/config.toml"
 CAP_SYS_ADMIN = 21
 NAMESPACES = ("mnt", "pid", "uts", "ipc", "net")
 CONTROLLERS = ("memory", "cpu", "pids")
-# Unix sockets have this much room for their path, a shim's name takes 65 of it.
+# The path of a Unix socket has at most 106 characters; the name of a shim's socket takes 65.
 LONGEST_DIRECTORY = 106 - 65
 
 
@@ -28,8 +28,8 @@ def machine(args: argparse.Namespace) -> list[Check]:
 def _rights() -> Check:
     effective = next((line for line in _lines("/proc/self/status") if line.startswith("CapEff:")), "CapEff: 0")
     if int(effective.split()[1], 16) >> CAP_SYS_ADMIN & 1:
-        return Check("rights", "ok", "may make namespaces and mounts")
-    return Check("rights", "fail", "CAP_SYS_ADMIN is missing", "run as root, in a container privileged")
+        return Check("rights", "ok", "can create namespaces and mounts")
+    return Check("rights", "fail", "CAP_SYS_ADMIN is missing", "run as root; inside a container, as a privileged one")
 
 
 def _namespaces() -> Check:
@@ -42,8 +42,8 @@ def _namespaces() -> Check:
 def _overlay() -> Check:
     if any(line.split()[-1] == "overlay" for line in _lines("/proc/filesystems")):
         return Check("overlay", "ok", "layers can be mounted")
-    step = "load it: `modprobe overlay`; without it only containers with a ready root file system run"
-    return Check("overlay", "warn", "the kernel does not know overlay file systems", step)
+    step = "run `modprobe overlay`; without it only containers with a prepared root file system run"
+    return Check("overlay", "warn", "the kernel has no overlay file system", step)
 
 
 def _cgroups() -> Check:
@@ -56,7 +56,7 @@ def _cgroups() -> Check:
     missing = [name for name in CONTROLLERS if name not in available]
     version = "version 2" if where.unified is not None and not where.bases else "version 1"
     if missing:
-        step = "limits that need them are accepted and not enforced; mount or delegate them if that matters"
+        step = "limits that need them are accepted but not enforced; mount or delegate them to enforce"
         return Check("cgroups", "warn", f"{version}, no controller for {', '.join(missing)}", step)
     return Check("cgroups", "ok", f"{version}: {', '.join(CONTROLLERS)}")
 
@@ -75,7 +75,7 @@ def _library() -> Check:
         built = os.stat(library).st_mtime
         newer = sorted(path.name for path in sources if path.stat().st_mtime > built + 1)
         if newer:
-            step = "`make native` builds what has changed"
+            step = "`make native` rebuilds it"
             return Check("library", "note", f"{library} may be older than {', '.join(newer)}", step)
     return Check("library", "ok", library)
 
@@ -85,10 +85,10 @@ def _service() -> Check:
     try:
         status = emulator.command(directory, "status")
     except emulator.ControlError:
-        return Check("emulator", "ok", f"not running for {directory}: the first container starts it")
-    found = f"runs for {directory} as build {status['build']}, {len(status['systems'])} compute systems"
+        return Check("emulator", "ok", f"not running in {directory}: the first container starts it")
+    found = f"running in {directory} as build {status['build']}, {len(status['systems'])} compute systems"
     if status["faults"]:
-        step = "`runhcs emulator fault clear`, unless they are meant"
+        step = "`runhcs emulator fault clear` removes them"
         return Check("emulator", "warn", f"{found}, {len(status['faults'])} faults are set", step)
     return Check("emulator", "ok", found)
 
@@ -101,10 +101,10 @@ def _sockets() -> Check:
     try:
         found = os.lstat(directory)
     except OSError:
-        return Check("sockets", "ok", f"{directory} is made with the first shim")
+        return Check("sockets", "ok", f"{directory} is created by the first shim")
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        step = f"chmod 700 {directory}, or set RUNHCS_SOCKET_DIR for containerd to another"
-        return Check("sockets", "fail", f"{directory} is open to others, so shims refuse it", step)
+        step = f"chmod 700 {directory}, or set RUNHCS_SOCKET_DIR of containerd to another directory"
+        return Check("sockets", "fail", f"{directory} is accessible to other users, so shims refuse it", step)
     return Check("sockets", "ok", f"{directory}, for its owner only")
 
 
@@ -112,20 +112,20 @@ def containerd_checks(args: argparse.Namespace) -> list[Check]:
     daemons = _daemons()
     found = [checks.containerd_version("containerd")]
     if not daemons:
-        found.append(Check("daemon", "note", "no containerd runs here", "start one; `runhcs demo` runs its own"))
+        found.append(Check("daemon", "note", "containerd is not running", "start it; `runhcs demo` starts its own"))
         found.append(checks.shim_in(os.environ.get("PATH", os.defpath), "this shell"))
     shims_found = []
     for pid, environment in daemons.items():
         found.append(Check("daemon", "ok", f"pid {pid}, {_address(pid)}"))
         shims_found.append(checks.shim_in(environment.get("PATH", os.defpath), f"containerd (pid {pid})"))
     if any(check.outcome != "fail" for check in shims_found):
-        for check in shims_found:  # of several, one that has the shim is enough
+        for check in shims_found:  # one daemon that finds the shim is enough
             check.outcome = "note" if check.outcome == "fail" else check.outcome
     return [*found, *shims_found, checks.containerd_config(args.config or CONFIG)]
 
 
 def _daemons() -> dict[int, dict[str, str]]:
-    """Running containerds and their environments, which are their shims'."""
+    """Running containerd processes and their environments, which their shims inherit."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and _lines(f"/proc/{entry}/comm") == ["containerd"]:
@@ -150,7 +150,7 @@ def _address(pid: int) -> str:
 def wine(args: argparse.Namespace) -> list[Check]:
     path = shutil.which("wine")
     if path is None:
-        return [Check("wine", "note", "not here", "install it to run the Windows build of the shim; nothing else does")]
+        return [Check("wine", "note", "not installed", "install it to run the Windows build of the shim")]
     return [Check("wine", "ok", f"{(checks.output(path, '--version') or 'no version').strip()}, {path}")]
 
 

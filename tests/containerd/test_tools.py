@@ -47,7 +47,7 @@ def test_gc_while_containerd_is_down(own_node: Node) -> None:
     node.containerd.kill()
     node.kill_shim(dead)
     report = runhcs(node, "gc", "--yes")
-    assert {left["outcome"] for left in report["found"]} == {"freed"}
+    assert {left["outcome"] for left in report["found"]} == {"released"}
     assert [left["id"] for left in report["found"] if left["kind"] == "ledger"] == [dead]
 
     def left() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runhcs.gc_worker import free_ledger
+from runhcs.gc_worker import release_ledger
 from shim.platform.job_types import JobError
 from shim.platform.linux.job import Job
 from shim.ttrpc import status
@@ -195,6 +195,6 @@ class TestCrash:
         os.kill(shim.pid, signal.SIGSTOP)
         os.kill(keeper(shim), signal.SIGKILL)
         shim.kill_daemon()
-        assert free_ledger(shim.bundle, 20.0, hcs_is_gone=True) == []
+        assert release_ledger(shim.bundle, 20.0, hcs_is_gone=True) == []
         assert not any(map(is_alive, members))
         assert not jobs.shims.mounts()

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from runhcs.doctor import checks, windows
+from runhcs.doctor import checks
 from runhcs.install import write_launcher
 from runhcs.installation import NAME, ROOT, library
 from tests.support.emulator import Emulator
@@ -116,6 +116,6 @@ def test_the_version_of_containerd(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 def test_the_schema_versions_of_hcs(hcs: Emulator) -> None:
-    """The check for Windows nodes that can be run anywhere: HCS is asked in the same way."""
-    found = windows._schema()
+    """The check of Windows nodes that also runs on the emulator."""
+    found = checks.hcs_schema()
     assert found.outcome == "ok" and "2." in found.finding

@@ -1,4 +1,4 @@
-"""`runhcs gc`: what a shim that was killed leaves behind is found and freed; what a living one has is not touched."""
+"""`runhcs gc` releases what a killed shim leaked and does not touch resources of living shims."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def outcomes(report: dict[str, Any]) -> dict[str, str]:
     return {f"{left['kind']} {left['id']}": left["outcome"] for left in report["found"]}
 
 
-def test_nothing_is_left(tools: ToolShims) -> None:
+def test_gc_of_living_shims_finds_nothing(tools: ToolShims) -> None:
     run(tools)
-    assert "nothing is left behind" in tools.runhcs("gc")
-    assert "nothing is left behind" in tools.runhcs("gc", "--yes")
+    assert "no leaked resources" in tools.runhcs("gc")
+    assert "no leaked resources" in tools.runhcs("gc", "--yes")
 
 
-def test_a_dead_shim_s_things_are_found_and_freed_and_a_living_one_s_are_not(
+def test_gc_releases_resources_of_a_dead_shim_only(
     tools: ToolShims, emulator: Emulator
 ) -> None:
     dead, alive = run(tools, "dead"), run(tools, "alive")
@@ -54,33 +54,33 @@ def test_a_dead_shim_s_things_are_found_and_freed_and_a_living_one_s_are_not(
     assert report["dry_run"] and set(outcomes(report)) == expected
     entries = next(left for left in report["found"] if left["kind"] == "ledger")["entries"]
     assert [entry["kind"] for entry in entries] == ["system", "mount"]
-    # Nothing has been changed by looking. (A system on the host ends with its shim's handle; its mount does not.)
+    # A dry run changes nothing. (A compute system of the host ends with the handle of its shim; its mount does not.)
     assert len(tools.mounts()) == 2 and read_entries(str(dead.path))[0]
     assert "runhcs gc --yes" in tools.runhcs("gc")
 
     report = tools.json("gc", "--yes")
-    assert not report["dry_run"] and set(outcomes(report).values()) == {"freed"}
+    assert not report["dry_run"] and set(outcomes(report).values()) == {"released"}
     assert set(outcomes(report)) == expected
     assert systems(emulator) == ["alive"] and tools.mounts() == [f"{alive.path}/rootfs"]
     assert not Path(dead.address.removeprefix("unix://")).exists() and not (dead.path / "ledger.jsonl").exists()
     assert dead.path.exists()  # containerd's
     assert alive.state() == before and alive.alive
-    assert "nothing is left behind" in tools.runhcs("gc", "--yes")
+    assert "no leaked resources" in tools.runhcs("gc", "--yes")
 
 
-def test_a_pod_in_a_vm(tools: ToolShims, emulator: Emulator) -> None:
+def test_gc_terminates_the_vm_of_a_dead_pod(tools: ToolShims, emulator: Emulator) -> None:
     vms = VmShims(emulator, tools)
     pod = vms.pod()
     vms.run_in(pod, "c1", *SLEEP)
     assert len(vms.workers()) == 1
     pod.kill_daemon()
     report = tools.json("gc", "--yes")
-    assert outcomes(report)["ledger pod"] == "freed" and set(outcomes(report).values()) == {"freed"}
+    assert outcomes(report)["ledger pod"] == "released" and set(outcomes(report).values()) == {"released"}
     eventually(lambda: not vms.workers(), "the end of the VM's worker")
     assert not vms.left()
 
 
-def test_a_namespace_and_a_layer(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:
+def test_gc_releases_a_network_namespace_and_a_layer(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:
     vms = VmShims(emulator, tools)  # for its layers
     spec = tools.spec(*SLEEP)
     spec["windows"] = {"layerFolders": None, "network": {}}
@@ -92,11 +92,11 @@ def test_a_namespace_and_a_layer(hcs: Emulator, tools: ToolShims, emulator: Emul
     report = tools.json("gc")
     kinds = {entry["kind"] for left in report["found"] for entry in left["entries"]}
     assert kinds == {"system", "namespace", "layer"}
-    assert set(outcomes(tools.json("gc", "--yes")).values()) == {"freed"}
+    assert set(outcomes(tools.json("gc", "--yes")).values()) == {"released"}
     assert network.namespaces() == [] and emulator.mounts() == [] and systems(emulator) == []
 
 
-def test_a_system_that_no_shim_has(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:
+def test_gc_terminates_a_compute_system_without_a_shim(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:
     """Its bundle is gone, and its ledger with it. Systems of others, and those that somebody has open, stay."""
     shim = run(tools)
     held = ComputeSystem.create("held", {**container(), "Owner": OWNER})
@@ -105,7 +105,7 @@ def test_a_system_that_no_shim_has(hcs: Emulator, tools: ToolShims, emulator: Em
             stays = {"Owner": owner, "ShouldTerminateOnLastHandleClosed": False}
             ComputeSystem.create(name, {**container(), **stays}).close()
         assert outcomes(tools.json("gc")) == {"system orphan": "found"}
-        assert outcomes(tools.json("gc", "--yes")) == {"system orphan": "freed"}
+        assert outcomes(tools.json("gc", "--yes")) == {"system orphan": "released"}
         assert sorted(systems(emulator)) == ["c1", "held", "others"] and shim.alive
         assert tools.json("gc", "-n", "tests")["found"] == []
     finally:
@@ -115,7 +115,7 @@ def test_a_system_that_no_shim_has(hcs: Emulator, tools: ToolShims, emulator: Em
         others.terminate()
 
 
-def test_things_are_freed_where_they_were_made(
+def test_gc_releases_in_the_hcs_instance_of_the_ledger(
     tools: ToolShims, emulator: Emulator, start_emulator: Callable[..., Emulator]
 ) -> None:
     """Run for another instance of HCS, gc frees a ledger's things in their own."""
@@ -125,12 +125,12 @@ def test_things_are_freed_where_they_were_made(
     other = start_emulator()
     tools.env = {**tools.env, "HCS_EMULATOR_DIR": str(other.directory)}
     report = tools.json("gc", "--yes")
-    assert outcomes(report)["ledger c1"] == "freed"
+    assert outcomes(report)["ledger c1"] == "released"
     assert systems(emulator) == [] and tools.mounts() == []
     assert other.journal("HcsOpenComputeSystem") == []
 
 
-def test_an_emulator_that_has_ended_is_not_started_for_it(
+def test_gc_does_not_start_a_stopped_emulator(
     tools: ToolShims, start_emulator: Callable[..., Emulator]
 ) -> None:
     other = start_emulator()
@@ -141,12 +141,12 @@ def test_an_emulator_that_has_ended_is_not_started_for_it(
     other.process.wait(30)
     assert len(tools.mounts()) == 1
     report = tools.json("gc", "--yes")
-    assert outcomes(report)["ledger c1"] == "freed" and tools.mounts() == []
+    assert outcomes(report)["ledger c1"] == "released" and tools.mounts() == []
     assert not (other.directory / "hcs.sock").exists()
     tools.env = before
 
 
-def test_a_shim_that_does_not_answer_is_alive(tools: ToolShims, emulator: Emulator) -> None:
+def test_gc_keeps_resources_of_a_shim_that_does_not_answer(tools: ToolShims, emulator: Emulator) -> None:
     shim = run(tools)
     os.kill(shim.pid, signal.SIGSTOP)
     try:
@@ -156,7 +156,7 @@ def test_a_shim_that_does_not_answer_is_alive(tools: ToolShims, emulator: Emulat
     assert systems(emulator) == ["c1"] and shim.alive
 
 
-def test_a_pid_that_is_used_again_is_not_taken_for_the_shim(tools: ToolShims) -> None:
+def test_gc_recognizes_a_reused_pid(tools: ToolShims) -> None:
     shim = run(tools)
     shim.kill_daemon()
     (shim.path / "shim.pid").write_text(str(os.getpid()))
@@ -166,7 +166,7 @@ def test_a_pid_that_is_used_again_is_not_taken_for_the_shim(tools: ToolShims) ->
     assert "ledger c1" not in outcomes(tools.json("gc"))
 
 
-def test_bundles_and_sockets_of_other_runtimes_stay(tools: ToolShims) -> None:
+def test_gc_keeps_bundles_and_sockets_of_other_runtimes(tools: ToolShims) -> None:
     bundle = tools.directory / "io.containerd.runtime.v2.task" / "tests" / "runc"
     bundle.mkdir(parents=True)
     path = tools.directory / "s2"
@@ -178,17 +178,17 @@ def test_bundles_and_sockets_of_other_runtimes_stay(tools: ToolShims) -> None:
     (bundle / "shim.pid").write_text("1")
     state = ["--state", str(tools.directory)]
     assert tools.json("gc", *state)["found"] == []
-    # In a directory that is said to be for these shims, it is a leftover.
+    # In a directory that is only for these shims it is stale.
     found = tools.json("gc", *state, "--socket-dir", str(path), "--yes")["found"]
     assert [left["kind"] for left in found] == ["socket"] and not name.exists()
 
 
-def test_what_cannot_be_freed_is_told_and_stays_listed(tools: ToolShims) -> None:
+def test_gc_reports_and_keeps_entries_that_cannot_be_released(tools: ToolShims) -> None:
     shim = run(tools)
     shim.kill_daemon()
     ledger = shim.path / "ledger.jsonl"
     with ledger.open("a") as file:
-        file.write('{"n":"9","enter":"comet","id":"x"}\n')  # of a later version, which knows of more
+        file.write('{"n":"9","enter":"comet","id":"x"}\n')  # a kind that only a later version knows
     done = tools.run_tool("gc", "--yes")
     assert done.returncode == 1 and "free a comet" in done.stderr and "failed" in done.stdout
     assert [entry.kind for entry in read_entries(str(shim.path))[0]] == ["comet"] and tools.mounts() == []

@@ -21,7 +21,7 @@ def run(tools: ToolShims, id: str = "c1") -> Shim:
     return shim
 
 
-def test_ps_of_nothing(tools: ToolShims) -> None:
+def test_ps_without_shims_prints_the_searched_places(tools: ToolShims) -> None:
     assert "no shims" in tools.runhcs("ps")
     assert tools.json("ps") == []
 
@@ -42,8 +42,7 @@ def test_ps_lists_shims_and_their_states(tools: ToolShims) -> None:
     assert tools.json("ps", "-n", "other") == []
 
 
-def test_ps_without_bundles_and_without_sockets(tools: ToolShims) -> None:
-    """Either is enough to find a shim."""
+def test_ps_finds_a_shim_by_its_socket_or_by_its_bundle(tools: ToolShims) -> None:
     run(tools)
     nowhere = str(tools.directory / "nowhere")
     sockets = tools.json("ps", "--socket-dir", str(tools.directory / "s"), "--state", nowhere)
@@ -51,7 +50,7 @@ def test_ps_without_bundles_and_without_sockets(tools: ToolShims) -> None:
     assert [one["id"] for one in sockets] == [one["id"] for one in bundles] == ["c1"]
 
 
-def test_ps_of_a_pod_in_a_vm(tools: ToolShims, emulator: Emulator) -> None:
+def test_ps_of_a_pod_lists_its_vm_and_tasks(tools: ToolShims, emulator: Emulator) -> None:
     vms = VmShims(emulator, tools)
     pod = vms.pod()
     vms.run_in(pod, "c1", *SLEEP)
@@ -61,14 +60,14 @@ def test_ps_of_a_pod_in_a_vm(tools: ToolShims, emulator: Emulator) -> None:
     assert "c1 running" in tools.runhcs("ps")
 
 
-def test_ps_shows_the_dead(tools: ToolShims) -> None:
+def test_ps_of_a_killed_shim_is_dead(tools: ToolShims) -> None:
     run(tools).kill_daemon()
     one = tools.json("ps")[0]
     assert one["state"] == "dead" and one["id"] == "c1"
     assert "runhcs gc" in tools.runhcs("ps")
 
 
-def test_inspect(tools: ToolShims, emulator: Emulator) -> None:
+def test_inspect_shows_properties_ledger_and_execs(tools: ToolShims, emulator: Emulator) -> None:
     shim = run(tools)
     shim.exec("e1", tools.process(*SLEEP))
     found = tools.json("inspect", "c1")
@@ -78,11 +77,11 @@ def test_inspect(tools: ToolShims, emulator: Emulator) -> None:
     assert task["properties"]["State"] == "Running" and task["execs"][0]["state"] == "created"
     assert [entry["kind"] for entry in task["ledger"]] == ["system", "mount"]
     assert task["hcs"] == str(emulator.directory)
-    text = tools.runhcs("inspect", "c")  # the beginning of an id is enough
+    text = tools.runhcs("inspect", "c")  # a prefix of the id
     assert "state: running" in text and "kind: system" in text
 
 
-def test_inspect_of_a_workload_and_of_the_dead(tools: ToolShims, emulator: Emulator) -> None:
+def test_inspect_of_a_pod_member_and_of_a_dead_shim(tools: ToolShims, emulator: Emulator) -> None:
     vms = VmShims(emulator, tools)
     pod = vms.pod()
     vms.run_in(pod, "c1", *SLEEP)
@@ -96,23 +95,23 @@ def test_inspect_of_a_workload_and_of_the_dead(tools: ToolShims, emulator: Emula
     assert "vm" in held
 
 
-def test_inspect_of_what_is_not_there(tools: ToolShims) -> None:
+def test_inspect_unknown_or_ambiguous_id_fails(tools: ToolShims) -> None:
     run(tools, "c1")
     run(tools, "c2")
-    assert "runhcs ps" in tools.fails("inspect", "nobody")
+    assert "runhcs ps" in tools.fails("inspect", "unknown")
     assert "several" in tools.fails("inspect", "c")
 
 
-def test_stacks(tools: ToolShims) -> None:
+def test_stacks_of_one_and_of_all_shims(tools: ToolShims) -> None:
     shim = run(tools)
     (one,) = tools.json("stacks")
     assert one["pid"] == shim.pid and "in serve" in one["stacks"] and one["problem"] is None
     assert "shim/commands/serve.py" in tools.runhcs("stacks", "c1")
-    assert "runhcs ps" in tools.fails("stacks", "nobody")
+    assert "runhcs ps" in tools.fails("stacks", "unknown")
 
 
-def test_stacks_of_a_shim_that_does_not_answer(tools: ToolShims, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A signal makes it write them, and needs no answer. Here nobody is ever asked."""
+def test_stacks_from_panic_log_after_sigusr1(tools: ToolShims, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fallback for a shim that does not answer."""
     from runhcs import stacks
     from runhcs.shims import Shim as Found
 
@@ -122,7 +121,7 @@ def test_stacks_of_a_shim_that_does_not_answer(tools: ToolShims, monkeypatch: py
     Path(shim.bundle, "panic.log").write_text("")
 
 
-def test_a_shim_that_is_stopped_is_told_as_such(tools: ToolShims) -> None:
+def test_ps_of_a_stopped_process_is_no_answer(tools: ToolShims) -> None:
     shim = run(tools)
     os.kill(shim.pid, signal.SIGSTOP)
     try:
@@ -133,10 +132,10 @@ def test_a_shim_that_is_stopped_is_told_as_such(tools: ToolShims) -> None:
 
 
 @pytest.mark.parametrize("command", ["ps", "inspect", "stacks", "gc", "doctor"])
-def test_help_teaches(tools: ToolShims, command: str) -> None:
+def test_help_has_examples(tools: ToolShims, command: str) -> None:
     text = tools.runhcs(command, "--help")
     assert f"runhcs {command}" in text and "--json" in text and len(text.splitlines()) > 12
 
 
-def test_json_is_json_on_failure_too(tools: ToolShims) -> None:
+def test_gc_json_without_leaks_is_an_empty_report(tools: ToolShims) -> None:
     assert json.loads(tools.runhcs("gc", *tools.places, "--json")) == {"dry_run": True, "found": [], "unsure": []}

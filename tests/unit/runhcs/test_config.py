@@ -63,13 +63,13 @@ def test_what_a_name_means(name: str, meaning: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("runc", "is no runtime: names are like"),
-        ("runhcs-wcow-hypervisor-", "is no runtime"),
-        ("runhcs-wcow-hypervisor-0vp2gb", "is no runtime"),
-        ("runhcs-wcow-hypervisor-10.0.20348", "is no runtime"),
+        ("runc", "is not the name of a runtime: try"),
+        ("runhcs-wcow-hypervisor-", "is not the name of a runtime"),
+        ("runhcs-wcow-hypervisor-0vp2gb", "is not the name of a runtime"),
+        ("runhcs-wcow-hypervisor-10.0.20348", "is not the name of a runtime"),
         ("runhcs-wcow-hypervisor-20349x", "give a build"),
         ("runhcs-wcow-process-2vp2gb", "only VMs have a size, so use runhcs-wcow-process, or runhcs"),
-        ("runhcs-wcow-hypervisor-20348-" + "1" * 60 + "vp2gb", "is no runtime"),
+        ("runhcs-wcow-hypervisor-20348-" + "1" * 60 + "vp2gb", "is not the name of a runtime"),
     ],
 )
 def test_names_that_mean_nothing(name: str, said: str) -> None:
