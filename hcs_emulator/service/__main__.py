@@ -1,7 +1,8 @@
-"""The emulator service: `python -m hcs_emulator.service --directory DIR`. It runs in the foreground until told to stop.
+"""The emulator service: `python -m hcs_emulator.service --directory DIR`. It runs in the foreground until SIGTERM,
+SIGINT or a stop request.
 
-The native library starts it when nobody listens; `runhcs emulator start` does it for people. One service per
-directory: a second one says so and ends with code 3.
+The native library starts it when no service listens; `runhcs emulator start` starts it from the command line. There is
+one service per directory: a second one prints an error and exits with code 3.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         "--build",
         type=int,
         default=os.environ.get("HCS_EMULATOR_BUILD") or DEFAULT_BUILD,
-        help=f"the Windows build to stand in for (default: HCS_EMULATOR_BUILD, else {DEFAULT_BUILD})",
+        help=f"the Windows build to emulate (default: HCS_EMULATOR_BUILD, else {DEFAULT_BUILD})",
     )
     parser.add_argument(
-        "--quirk", action="append", default=[], choices=sorted(QUIRKS), help="a behaviour of some builds to imitate"
+        "--quirk", action="append", default=[], choices=sorted(QUIRKS), help="a behaviour of some builds to emulate"
     )
     parser.add_argument(
         "--wine-prefix",
         metavar="DIR",
-        help="serve programs under Wine in this prefix, too, and run containers' processes there (needs wine-run.exe)",
+        help="also serve programs under Wine in this prefix, and run container processes there (needs wine-run.exe)",
     )
     parser.add_argument(
         "--wine-run", metavar="FILE", default="wine-run.exe", help="the program that starts processes under Wine"
@@ -72,7 +73,7 @@ async def run(arguments: argparse.Namespace) -> int:
     except FileExistsError as error:
         print(f"{error.strerror}: {error.filename}", file=sys.stderr)
         return ALREADY_RUNNING
-    # Only now, with the lock held, is it safe to clear what an earlier service left behind.
+    # Only now, with the lock held, is it safe to remove cgroups that an earlier service leaked.
     journal = Journal(arguments.journal)
     host = Host(options)
     await asyncio.to_thread(remove_stale, host.instance)
@@ -91,7 +92,7 @@ async def run(arguments: argparse.Namespace) -> int:
         host.wine = WineHost(prefix, arguments.wine_run, loopback)
         loopback.start()
     gate.open(dispatcher)
-    gc.freeze()  # what is loaded stays: later collections need not look at it
+    gc.freeze()  # loaded modules are never freed: later collections skip them
     await stop.wait()
     if loopback is not None:
         loopback.close()
@@ -103,7 +104,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 class _Gate:
-    """Holds calls back until the dispatcher is there: the socket listens first, because listening takes the lock."""
+    """Holds calls back until the dispatcher exists. The socket listens first, because listening takes the lock."""
 
     def __init__(self) -> None:
         self._dispatcher: asyncio.Future[Dispatcher] = asyncio.get_running_loop().create_future()

@@ -1,7 +1,7 @@
-"""control.sock: what `runhcs emulator …` and tests talk to while the service runs.
+"""control.sock: the interface for `runhcs emulator …` and tests while the service runs.
 
-JSON lines both ways. A request is {"command": …, …}; the answer {"ok": true, …} or {"ok": false, "error": sentence}.
-`journal` with "follow" keeps the connection open and sends every further line of the journal as it is.
+JSON lines both ways. A request is {"command": …, …}; the response is {"ok": true, …} or {"ok": false, "error":
+sentence}. `journal` with "follow" keeps the connection open and sends every further line of the journal.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hcs_emulator.service.latency import Profile
 from hcs_emulator.service.transport.unix_socket import listening_socket
 
 LONGEST_REQUEST = 1 << 20
-# A follower that does not read is dropped at this many unsent bytes, so that it cannot eat the service's memory.
+# A follower that does not read is disconnected at this many unsent bytes, to bound the service's memory.
 LARGEST_BACKLOG = 16 << 20
 
 
 @attrs.frozen
 class NoArguments:
-    """Of a command that has none."""
+    """For commands without arguments."""
 
 
 @attrs.frozen
@@ -42,7 +42,7 @@ class FaultClearRequest:
 
 @attrs.frozen
 class ProfileRequest:
-    """Show the profile in force; load one first, or clear it."""
+    """Returns the active profile, after loading one from `path` or clearing it."""
 
     path: str | None = None
     clear: bool = False
@@ -62,9 +62,9 @@ class Control:
         self._path = ""
 
     async def serve(self, path: str) -> None:
-        """Listen at `path`, replacing a leftover: the caller holds the instance's lock."""
+        """Listen at `path` and replace a stale socket file there: the caller holds the instance's lock."""
         with listening_socket(path) as sock:
-            self._server = await asyncio.start_unix_server(self._talk, sock=sock, limit=LONGEST_REQUEST)
+            self._server = await asyncio.start_unix_server(self._serve_client, sock=sock, limit=LONGEST_REQUEST)
         self._path = path
 
     async def close(self) -> None:
@@ -73,7 +73,7 @@ class Control:
             if os.path.lexists(self._path):
                 os.unlink(self._path)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := await reader.readline():
                 await self._handle(line, reader, writer)
@@ -98,7 +98,7 @@ class Control:
             await self._follow(reader, writer)
 
     def _run(self, document: dict[str, Any]) -> dict[str, Any]:
-        from hcs_emulator.service.convert import structure  # not at startup: see there
+        from hcs_emulator.service.convert import structure  # not at startup: cattrs is slow to import
 
         commands: dict[str, tuple[type[Any], Callable[[Any], dict[str, Any]]]] = {
             "status": (NoArguments, lambda _: status(self._dispatcher)),
@@ -144,6 +144,6 @@ class Control:
 
         self._dispatcher.journal.follow(send)
         try:
-            await reader.read()  # until the follower hangs up
+            await reader.read()  # until the follower disconnects
         finally:
             self._dispatcher.journal.unfollow(send)

@@ -1,5 +1,5 @@
-"""From the socket to the functions of `exports`: around every call are the journal, the faults and the latency
-profile.
+"""Dispatches calls from the socket to the functions of `exports`. Around every call are the journal, the faults and the
+latency profile.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(client.kill)
 
     async def _crash(self, client: Client, request: Request) -> None:
-        """Crash the VM that the call is about; when it is about none, every VM."""
+        """Crash the VM that the call is about; if the call is about no VM, crash all VMs."""
         try:
             affected = [self.host.handles.find(client, request.handle, ComputeSystem)[1]]
         except HcsError:
@@ -141,7 +141,9 @@ class Dispatcher:
             self.journal.event(0, target, what, details)
 
     def _guest_report(self, pid: int, report: dict[str, Any]) -> None:
-        """A VM's guest has answered a message of the bridge: it is journalled as a call, `guest:` and its procedure."""
+        """A VM's guest has answered a request of the GCS bridge. It is journalled as a call named `guest:` and its
+        procedure.
+        """
         if self.journal.on:
             outcome = {"error_events": report["errors"], "answer": report["answer"]}
             self.journal.call(
@@ -166,7 +168,7 @@ def _name(handle: Handle, number: int) -> Any:
 
 
 def _outcome(reply: Reply) -> dict[str, Any]:
-    """What the journal tells of an answer besides its code."""
+    """What the journal records of a reply besides its code."""
     outcome: dict[str, Any] = {"error_events": []}
     document = readable(reply.document)
     if reply.hresult != S_OK:
@@ -180,7 +182,7 @@ def _outcome(reply: Reply) -> dict[str, Any]:
 
 
 def status(dispatcher: Dispatcher) -> dict[str, Any]:
-    """What `runhcs emulator status` shows."""
+    """The document that `runhcs emulator status` shows."""
     host = dispatcher.host
     return {
         "pid": os.getpid(),

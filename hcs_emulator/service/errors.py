@@ -1,8 +1,8 @@
 """Failures as the Host Compute Service reports them: an HRESULT and a ResultError document with error events.
 
-Everything in the service that refuses something raises `HcsError`; the dispatcher turns it into a reply and a journal
-line. The computecore spelling 0x8037xxxx is used throughout; the guest service in a utility VM respells it
-(`guest_spelling`), as vmcompute and the real guest service do.
+The service raises `HcsError` to refuse a call; the dispatcher turns it into a reply and a journal line. All code uses
+computecore's codes 0x8037xxxx. The guest service in a utility VM converts them (`guest_spelling`), as vmcompute and the
+real guest service do.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ MESSAGES = {
     HCN_E_ENDPOINT_ALREADY_IN_NAMESPACE: "The endpoint is already attached to a namespace.",
 }
 
-# One provider for all our error events: a fixed id, so that tools can tell emulated events from Windows' own.
+# The provider of all error events: a fixed id, by which tools distinguish emulated events from those of Windows.
 PROVIDER = "5d3c1f0a-6b1e-4f0f-8f2b-0e9a4f1c7e55"
 
 
@@ -117,7 +117,8 @@ def signed(hresult: int) -> int:
 
 
 def guest_spelling(hresult: int) -> int:
-    """The code as vmcompute and guest services spell it: 0xC037xxxx, except the two that real guests leave alone."""
+    """The code as vmcompute and guest services report it: 0xC037xxxx, except the two that real guests do not convert.
+    """
     if hresult & 0xFFFF0000 == 0x80370000 and hresult != HCS_E_INVALID_STATE:
         return hresult | 0x40000000
     return hresult
@@ -138,9 +139,7 @@ def error_event(message: str, *, data: str | None = None, event_id: int = 2003) 
 
 
 class HcsError(Exception):
-    """A call is refused. `detail` becomes the message of one error event; `data` is what it is about (a JSON path, an
-    id).
-    """
+    """A call is refused. `detail` is the message of one error event; `data` is its subject (a JSON path, an id)."""
 
     def __init__(
         self, hresult: int, detail: str = "", *, data: str | None = None, operation: str | None = None

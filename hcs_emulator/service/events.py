@@ -1,4 +1,4 @@
-"""Events: their numbers, and how one reaches every handle that listens."""
+"""HCS events: their numbers, and their delivery to every handle with a callback."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ NAMES = {
     PROCESS_EXITED: "ProcessExited",
 }
 
-# What is told of every event sent: handle, type, document.
+# Receives every event that is sent: handle, type, document.
 Observer = Callable[[Handle, int, "dict[str, Any] | None"], None]
 
 
 class Events:
-    """Sends events and tells one observer (the journal) about them.
+    """Sends events to handles and to one observer (the journal).
 
-    `note` is for what Windows has no event for but a tester wants to know: it goes to the journal alone.
+    `note` records what Windows has no event for, such as limits that the host cannot enforce. It goes to the journal
+    only.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Handles: what a client holds, and what happens to it when the client lets go or dies.
+"""Handles of clients, and what happens when a client closes them or dies.
 
-A handle belongs to the connection that opened it. Its target decides what closing means: a compute system may end
-with its last handle, a process goes on.
+A handle belongs to the connection that opened it. Its target decides what closing means: a compute system may terminate
+with its last handle, a process keeps running.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hcs_emulator.service.errors import ERROR_INVALID_HANDLE, HcsError
 
 
 class EventSink(Protocol):
-    """The part of a client that handles need."""
+    """What handles need of a client."""
 
     @property
     def pid(self) -> int: ...
@@ -22,7 +22,7 @@ class EventSink(Protocol):
 
 
 class Target(Protocol):
-    """Something a handle is open on."""
+    """The object that a handle is open on."""
 
     def handle_closed(self, handle: Handle) -> None: ...
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Handle:
-    """One open handle. `listening` is set once the client has registered a callback: only then events go to it."""
+    """One open handle. `listening` is set when the client registers a callback; only then are events sent to it."""
 
     __slots__ = ("client", "listening", "number", "target")
 
@@ -43,7 +43,7 @@ class Handle:
 
 
 class HandleTable:
-    """All handles of all clients. Numbers are never used twice, so that a stale handle cannot hit a new target."""
+    """All handles of all clients. Numbers are never reused, so a stale handle cannot reach another target."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -75,7 +75,7 @@ class HandleTable:
             handle.target.handle_closed(handle)
 
     def holders(self, target: Target) -> list[int]:
-        """The ids of the processes that have a handle of it."""
+        """The pids of the clients that have a handle open on the target."""
         clients = self._by_client.items()
         return sorted({client.pid for client, handles in clients for one in handles.values() if one.target is target})
 

@@ -1,4 +1,4 @@
-"""The machine as HCS sees it: which compute systems exist, and what they share."""
+"""The host as HCS sees it: which compute systems exist, and the resources they share."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Host:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.directory = options.directory
-        # Instances side by side must not share cgroups: the directory tells them apart.
+        # Instances on one host must not share cgroups: each derives its name from its directory.
         self.instance = hashlib.sha256(os.path.realpath(options.directory).encode()).hexdigest()[:12]
         self.systems: dict[str, ComputeSystem] = {}
         self.handles = HandleTable()
-        # Sockets of VMs that a killed service left behind.
+        # Stale sockets of VMs of a killed service.
         shutil.rmtree(os.path.join(options.directory, "hvsock"), ignore_errors=True)
         self.events = Events()
         self.wine: WineHost | None = None  # set where container processes are Windows programs
@@ -102,7 +102,7 @@ class Host:
         return self.options.build
 
     def background(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run something whose result nobody waits for; refusals are normal, other errors are shown."""
+        """Run a task that no caller waits for. HcsErrors are expected; other exceptions are printed."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._background_done)
@@ -115,7 +115,9 @@ class Host:
             traceback.print_exception(error, file=sys.stderr)
 
     def pipe(self, name: str) -> str:
-        """Where a named pipe of the host is: `\\\\.\\pipe\\x` is a Unix socket or FIFO at <directory>/pipe/x."""
+        """The path that represents a named pipe of the host: `\\\\.\\pipe\\x` is a Unix socket or FIFO at
+        <directory>/pipe/x.
+        """
         if name.lower().startswith(PIPE):
             return os.path.join(
                 self.directory, "pipe", os.path.normpath("/" + name[len(PIPE) :].replace("\\", "/"))[1:]
@@ -123,8 +125,9 @@ class Host:
         return name
 
     def disk(self, kind: str, path: str, provider: str = "") -> str:
-        """Where a disk is. Those that are no files of the host have a stand-in that somebody has to make:
-        `\\\\.\\PHYSICALDRIVE3` at <directory>/drive/physicaldrive3, extensible disks at <directory>/evd/<type>/<path>.
+        """The path that represents a disk. Disks that are no files of the host are represented by files that the user
+        creates: `\\\\.\\PHYSICALDRIVE3` at <directory>/drive/physicaldrive3, extensible disks at
+        <directory>/evd/<type>/<path>.
         """
         if kind == "PassThru":
             name = path[len(DEVICE) :] if path.startswith(DEVICE) else path
@@ -134,7 +137,7 @@ class Host:
             return os.path.join(self.directory, "evd", os.path.basename(provider)) + inside
         return path
 
-    # systems
+    # compute systems
 
     def create(self, identifier: str | None, document: Any) -> ComputeSystem:
         if not identifier or len(identifier) > LONGEST_ID or "\0" in identifier:
@@ -179,7 +182,7 @@ class Host:
         return found
 
     async def close(self) -> None:
-        """The service stops: everything it carries ends with it."""
+        """The service stops: terminate all compute systems."""
         for system in list(self.systems.values()):
             try:
                 await asyncio.wait_for(system.terminate(), 30)

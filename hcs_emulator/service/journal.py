@@ -1,12 +1,11 @@
-"""The journal: one JSON object per line for every call and every event, for people and tests that want to see what a
-shim does.
+"""The journal: one JSON object per line for every call and every event. It shows what a shim does.
 
     {"seq": 3, "time": "2026-01-02T03:04:05.678901Z", "client_pid": 812, "call": "HcsStartComputeSystem",
      "arguments": {"computeSystem": "web1", "options": null}, "result": "0x00000000", "error_events": [],
      "duration_us": 4210}
 
-A line is written when the call has finished; `seq` counts calls as they arrive, so that both orders can be told.
-Handles are shown as what they are open on (a system's id, `id/pid` of a process), documents as JSON.
+A line is written when the call has finished; `seq` numbers calls in order of arrival, so both orders are visible.
+Handles are shown as their targets (the id of a system, `id/pid` of a process), documents as JSON.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Journal:
         if self._file is not None:
             try:
                 self._file.write(line + "\n")
-            except OSError:  # a full disk must not take the service down: the journal ends here
+            except OSError:  # a full disk must not stop the service: journalling stops instead
                 self._file = None
         for follower in list(self._followers):
             follower(line)

@@ -1,5 +1,5 @@
-"""What HcsGetServiceProperties tells and HcsModifyServiceSettings changes: topology, CPU groups, credential guard
-instances.
+"""The properties of HcsGetServiceProperties and the settings of HcsModifyServiceSettings: topology, CPU groups,
+credential guard instances.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ServiceProperties:
         self.credential_guards: dict[str, dict[str, Any]] = {}
 
     def query(self, query: Any) -> dict[str, Any]:
-        """The answers stand in the order of the types asked for."""
+        """The properties are in the order of the requested types."""
         if query is None:
             query = {"PropertyTypes": ["Basic"]}
         check(SERVICE_QUERY, query, "Get service properties", self.build)
@@ -114,7 +114,7 @@ class ServiceProperties:
         group["GroupProperties"] = [*kept, {name: details[name] for name in ("PropertyCode", "PropertyValue")}]
 
     def require_group(self, identifier: str) -> None:
-        """A VM may be put into a group that exists, or taken out of any by the null group."""
+        """A VM can be assigned to an existing group, or removed from its group by the null group."""
         if identifier.lower() not in self.cpu_groups and identifier != NO_GROUP:
             raise self._no_group({"GroupId": identifier})
 

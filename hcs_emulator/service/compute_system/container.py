@@ -1,7 +1,9 @@
-"""A process-isolated container: a compute system that is a silo.
+"""A process-isolated container: a compute system whose processes run in a silo.
 
-Create only checks and remembers; Start makes the silo; processes come by HcsCreateProcess. As on Windows the
-container outlives its processes and ends only by shutdown, by terminate, or when its silo dies.
+Create validates and stores the document, Start creates the silo, HcsCreateProcess starts processes. As on Windows, the
+container keeps running when its processes exit. It stops only by shutdown, by terminate, or when its silo exits.
+
+Containers inside a utility VM are not compute systems of the host: see hcs_emulator/vm/windows/container.py.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
     from hcs_emulator.service.wine.silo import WineSilo
 
-# What Windows gives services to end before it kills them, and the longest that the emulator will ever wait.
+# How long Windows lets services stop before it kills them, and the longest that the emulator waits.
 DEFAULT_KILL_TIMEOUT = 5.0
 LONGEST_KILL_TIMEOUT = 600.0
 
@@ -86,7 +88,7 @@ class Container(ComputeSystem):
             bind = self._pipe(entry)
             if os.path.exists(bind.source):
                 binds.append(bind)
-            else:  # Windows maps the name only: whoever opens it fails
+            else:  # Windows maps the name only: opening it fails
                 self.events.note(self.id, "MappedPipeMissing", {"HostPath": entry["HostPath"], "Expected": bind.source})
         return binds
 
@@ -99,10 +101,10 @@ class Container(ComputeSystem):
         return Bind(source, entry["ContainerPath"], bool(entry.get("ReadOnly", False)))
 
     def _pipe(self, entry: dict[str, Any]) -> Bind:
-        """A named pipe is stood in for by a Unix socket or FIFO; in the container it is found below /pipe."""
+        """A named pipe is emulated by a Unix socket or FIFO; in the container it is below /pipe."""
         return Bind(self.host.pipe(entry["HostPath"]), "/pipe/" + entry["ContainerPipeName"].replace("\\", "/"))
 
-    # life
+    # lifecycle
 
     async def _launch(self) -> None:
         settings = SiloSettings(
@@ -126,13 +128,13 @@ class Container(ComputeSystem):
         self._watch = self.host.background(self._watch_silo(self.silo))
 
     def set_affinity(self, processors: set[int]) -> None:
-        """By its job, from now on or from its start on."""
+        """Set by the container's job object, before or after the container is started."""
         self._processors = processors
         if self.silo is not None:
             self.silo.set_affinity(processors)
 
     def _note_limits(self) -> None:
-        """Limits that this machine does not enforce are accepted, as HCS did, and recorded."""
+        """HCS accepts every limit; those that this host cannot enforce are recorded in the journal."""
         assert self.silo is not None
         missing = [name for name, enforced in self.silo.enforced.items() if not enforced]
         if missing:
@@ -146,7 +148,7 @@ class Container(ComputeSystem):
 
     async def _watch_silo(self, silo: Silo | WineSilo) -> None:
         await asyncio.shield(silo.exited)
-        await self.died()
+        await self.exited_unexpectedly()
 
     async def _kill(self) -> None:
         if self.silo is not None:
@@ -157,7 +159,7 @@ class Container(ComputeSystem):
             await self.silo.shutdown(self._kill_timeout())
 
     def _kill_timeout(self) -> float:
-        """WaitToKillServiceTimeout from the document's registry changes, as Windows honours it."""
+        """WaitToKillServiceTimeout from the document's registry changes, which Windows honours."""
         for value in (self.settings.get("RegistryChanges") or {}).get("AddValues", ()):
             if value["Name"] == "WaitToKillServiceTimeout" and value.get("StringValue", "").isdigit():
                 return min(int(value["StringValue"]) / 1000, LONGEST_KILL_TIMEOUT)
@@ -178,7 +180,7 @@ class Container(ComputeSystem):
                 error.hresult, f"[Create process] {error.message}", data=parameters.get("CommandLine")
             ) from error
 
-    # live changes
+    # modify requests
 
     async def modify(self, request: Modification) -> None:
         self.require_alive()
@@ -198,8 +200,7 @@ class Container(ComputeSystem):
         elif request.name == "network namespace":
             self._change_namespace(request)
         else:
-            # The rest has no effect that could be seen from outside; it is kept, so that properties and tests can
-            # show it.
+            # Other settings have no effect outside the container. They are stored for properties and tests.
             self.settings[request.name] = settings
 
     async def _apply_limits(self) -> None:
@@ -240,7 +241,7 @@ class Container(ComputeSystem):
                 self.host.network.detach_container(self._namespace, self.id)
         self._namespace = namespace
 
-    # what it tells
+    # properties
 
     def details(self) -> dict[str, Any]:
         enforced = self.silo.enforced if self.silo is not None else {}

@@ -1,4 +1,4 @@
-"""A process in a compute system, as HCS shows it: a pid, streams, a status, and one exit event per handle."""
+"""A process of a compute system, as HCS shows it: a pid, streams, a status, and one exit event per handle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Streams = tuple[int | None, int | None, int | None]
 
 
 class Process:
-    """A started process. It leaves its system's list when it exits, and lives on while handles are open on it."""
+    """A started process. It leaves its system's list when it exits, and stays valid while handles are open on it."""
 
     def __init__(self, system: ComputeSystem, inner: SiloProcess) -> None:
         self.system = system
@@ -40,18 +40,18 @@ class Process:
 
     def handle_closed(self, handle: Handle) -> None:
         self._handles.pop(handle.number, None)
-        # The streams live as long as a handle does. A console stays: to hang it up would end the process.
+        # The streams are open as long as a handle is. A console stays open: closing it would end the process.
         if not self._handles and not self._inner.console:
             self._inner.close()
         self._release()
 
     def listen(self, handle: Handle) -> None:
-        """From now on events go to this handle; an exit that came before it is told at once."""
+        """Send events to this handle from now on; an earlier exit is sent at once."""
         handle.listening = True
         if self.exit_code is not None:
             self.system.events.send((handle,), events.PROCESS_EXITED, self.status())
 
-    # what HCS offers
+    # calls
 
     def status(self) -> dict[str, Any]:
         if self.exit_code is None:
@@ -59,25 +59,25 @@ class Process:
         return {"ProcessId": self.pid, "Exited": True, "ExitCode": self.exit_code, "LastWaitResult": 0}
 
     def streams(self) -> Streams:
-        """Duplicates of the pipes that were asked for; the receiver owns them."""
+        """Duplicates of the requested pipes; the receiver owns them."""
         if self.exit_code is not None and self._inner.stdout is None and self._inner.stderr is None:
-            raise self._gone()
+            raise self._already_exited()
         ends = (self._inner.stdin, self._inner.stdout, self._inner.stderr)
         return tuple(None if end is None else os.dup(end) for end in ends)  # type: ignore[return-value]
 
     def require_running(self) -> None:
         if self.exit_code is not None:
-            raise self._gone()
+            raise self._already_exited()
 
     def terminate(self) -> None:
         self.require_running()
         if not self._inner.kill():
-            raise self._gone()
+            raise self._already_exited()
 
     def signal(self, name: str) -> None:
         self.require_running()
         if not self._inner.signal(name):
-            raise self._gone()
+            raise self._already_exited()
 
     def resize(self, height: int, width: int) -> None:
         self.require_running()
@@ -87,7 +87,7 @@ class Process:
             raise HcsError(ERROR_INVALID_PARAMETER, f"[Modify process] {error}") from None
 
     def close_streams(self, which: str) -> None:
-        """Close the service's end of a stream: with the client's own end closed too, the process sees the end of its
+        """Close the service's end of a stream. When the client closes its own end too, the process reads the end of its
         input.
         """
         self.require_running()
@@ -95,14 +95,14 @@ class Process:
             self._inner.close_stdin()
 
     async def wait(self, timeout: float | None) -> bool:
-        """True when the process has exited within the time."""
+        """True when the process has exited within the timeout."""
         try:
             await asyncio.wait_for(self.done.wait(), timeout)
         except TimeoutError:
             return False
         return True
 
-    # the end
+    # exit
 
     def _exited(self, future: asyncio.Future[int]) -> None:
         self.exit_code = (
@@ -118,7 +118,7 @@ class Process:
         if self.exit_code is not None and not self._handles:
             self._inner.close()
 
-    def _gone(self) -> HcsError:
+    def _already_exited(self) -> HcsError:
         return HcsError(
             HCS_E_PROCESS_ALREADY_STOPPED, f"process {self.pid} of {self.system.id} has exited", data=str(self.pid)
         )

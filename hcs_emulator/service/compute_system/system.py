@@ -1,11 +1,11 @@
-"""A compute system's state machine, the same for containers and utility VMs.
+"""The state machine of compute systems, shared by containers and utility VMs.
 
     Created --start--> Running --pause--> Paused --resume--> Running
     Created, Running, Paused --terminate--> Stopped       Running --shut down--> Stopped       Paused --save--> Stopped
 
-Whatever ends a system ends in `_finish`, once: processes report first, then the exit event goes to every handle, then
-the id is free again. Handles opened before stay valid and answer "already stopped". What a start, a kill or a
-shutdown really does is left to the subclasses.
+Every stop runs `_finish` once: processes report their exits, then the exit event goes to every handle, then the id can
+be used again. Handles opened before stay valid and answer "already stopped". Subclasses implement start, kill and
+shutdown.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CREATED, STARTING, RUNNING, PAUSED, STOPPED = "Created", "Starting", "Running", 
 
 GRACEFUL, FORCED, UNEXPECTED = "GracefulExit", "ForcedExit", "UnexpectedExit"
 
-# Processes in a dying silo end at once; this only bounds the wait for their reports.
-LAST_REPORTS = 5.0
+# Processes of a killed silo exit at once; this bounds the wait for their reports.
+EXIT_REPORT_TIMEOUT = 5.0
 
 
 class ComputeSystem:
@@ -82,7 +82,7 @@ class ComputeSystem:
         if self.exit_type is not None:
             self.events.send((handle,), events.SYSTEM_EXITED, self.exit_status())
 
-    # life
+    # lifecycle
 
     async def start(self) -> None:
         self.require_alive()
@@ -111,7 +111,7 @@ class ComputeSystem:
         await self._shut_down()
         if not self._finishing:
             await self._kill()
-            # A terminate that came meanwhile is what ended it.
+            # A terminate that came meanwhile determines the exit type.
             await self._finish(FORCED if self._stopping == "terminate" else GRACEFUL)
 
     async def terminate(self) -> None:
@@ -136,10 +136,10 @@ class ComputeSystem:
         raise HcsError(ERROR_NOT_SUPPORTED, f"a {self.system_type} cannot be crashed", data=self.id)
 
     def crash_worker(self) -> None:
-        """Kill what carries the system, as a fault of the machine would; only VMs have something of the kind."""
+        """Kill the VM worker, as a crash of the VM would. Other compute systems have none."""
 
     async def wait(self, timeout: float | None) -> bool:
-        """True when the system has exited within the time."""
+        """True when the system has exited within the timeout."""
         try:
             await asyncio.wait_for(self._exited.wait(), timeout)
         except TimeoutError:
@@ -162,7 +162,7 @@ class ComputeSystem:
             raise HcsError(ERROR_NOT_FOUND, f"{self.id} has no process {pid}", data=str(pid))
         return process
 
-    # what it tells
+    # properties
 
     def basic_properties(self) -> dict[str, Any]:
         properties: dict[str, Any] = {
@@ -184,7 +184,7 @@ class ComputeSystem:
         return {}
 
     def process_exited(self) -> None:
-        """A process of the system has ended; a chance to look at what it leaves behind."""
+        """Called when a process of the system has exited."""
 
     def exit_status(self) -> dict[str, Any]:
         status: dict[str, Any] = {
@@ -219,10 +219,10 @@ class ComputeSystem:
     def _already_stopped(self) -> HcsError:
         return HcsError(HCS_E_SYSTEM_ALREADY_STOPPED, f"{self.id} is stopped or stopping", data=self.id)
 
-    # the end
+    # exit
 
-    async def died(self) -> None:
-        """What carried the system is gone. Unless that was asked for, it is an unexpected exit."""
+    async def exited_unexpectedly(self) -> None:
+        """The silo or the worker has exited. Unless a stop was requested, it is an unexpected exit."""
         if not self._stopping:
             self._stopping = "terminate"
             await self._kill()
@@ -235,7 +235,7 @@ class ComputeSystem:
         self._finishing = True
         reports = [asyncio.ensure_future(process.done.wait()) for process in list(self.processes.values())]
         if reports:
-            _, late = await asyncio.wait(reports, timeout=LAST_REPORTS)
+            _, late = await asyncio.wait(reports, timeout=EXIT_REPORT_TIMEOUT)
             for report in late:
                 report.cancel()
         self.exit_type = exit_type
@@ -245,21 +245,21 @@ class ComputeSystem:
         self.events.send(self._handles.values(), events.SYSTEM_EXITED, self.exit_status())
         self._exited.set()
 
-    # what subclasses do
+    # for subclasses
 
     _can_shut_down: tuple[str, ...] = (RUNNING,)
 
     async def _launch(self) -> None:
-        """Bring the system to life."""
+        """Start the silo or the worker."""
 
     async def _kill(self) -> None:
-        """End everything in it; must be harmless when there is nothing."""
+        """Kill every process of the system; must be harmless when there is none."""
 
     async def _shut_down(self) -> None:
-        """Ask what runs inside to end, and wait for it, within bounds."""
+        """Request the processes of the system to exit, and wait for them with a timeout."""
 
     def _release(self) -> None:
-        """Give back what the system held of the host."""
+        """Release the resources of the host that the system holds."""
 
     async def _spawn(self, parameters: dict[str, Any]) -> SiloProcess:
         raise HcsError(ERROR_NOT_SUPPORTED, f"a {self.system_type} starts no processes itself", data=self.id)

@@ -1,1 +1,3 @@
-"""One small function per export of the HCS DLLs."""
+"""The exports of the HCS DLLs: one function per export, registered by `@export`. Importing the modules fills the
+registry.
+"""

@@ -1,4 +1,5 @@
-"""computenetwork's calls. All three collections have the same shape, so each function serves all of them."""
+"""computenetwork.dll: networks, namespaces and endpoints. All three have the same calls, so each function serves all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""computecore's calls on processes."""
+"""computecore.dll: processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def create_process(call: Call) -> Reply:
     handle = call.open(process)
     process.add_handle(handle)
     if "synchronous-create-process" in call.host.options.quirks:
-        # The process runs and the handle is good, yet the wait for the operation fails.
+        # The process runs and the handle is valid, but the wait for the operation fails.
         failure = HcsError(ERROR_INVALID_PARAMETER, "the operation completed synchronously")
         return Reply(failure.hresult, handle=handle.number, document=failure.document())
     return Reply(handle=handle.number, pid=process.pid, streams=process.streams())

@@ -1,7 +1,4 @@
-"""How an export becomes a function of the service: a registry, and a call's arguments by name.
-
-The other `exports_*` modules hold one small function per export; importing them fills the registry.
-"""
+"""The registry of exports, and a call's arguments by name."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ T = TypeVar("T")
 
 
 class Call:
-    """One call under way: who calls, and with what."""
+    """One call: its client, and its arguments by the names in calls.def."""
 
     def __init__(self, host: Host, client: Client, request: Request) -> None:
         self.host = host
@@ -43,7 +40,7 @@ class Call:
         return text
 
     def rest(self) -> list[str]:
-        """The strings that `*name` stands for."""
+        """The strings of the `*name` argument."""
         first = next(index for index, name in enumerate(self._names) if name.startswith("*"))
         return [text or "" for text in self._strings[first:]]
 
@@ -55,7 +52,7 @@ class Call:
         return parse(self.text(name), self.name, code=code)
 
     def options(self, shape: Shape = NO_OPTIONS) -> Any:
-        """An options document: usually absent, and checked when it is not."""
+        """An options document: optional, validated if present."""
         document = self.document("options")
         if document is not None:
             check(shape, document, self.name, self.host.build)

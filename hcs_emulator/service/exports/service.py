@@ -1,4 +1,4 @@
-"""computecore's calls on the service itself and on files that VMs use."""
+"""computecore.dll: the service itself and files of VMs; ntdll.dll: the Windows build, job objects of containers."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def compatibility(call: Call) -> Reply:
 
 
 def _job(call: Call) -> Container:
-    """HCS names the job of a container so."""
+    """The container of a job object, by HCS's name for it: `\\Container_<id>`."""
     name = call.required("name")
     system = call.host.systems.get(name.removeprefix(JOB)) if name.startswith(JOB) else None
     if not isinstance(system, Container):
@@ -124,7 +124,7 @@ async def set_job_information(call: Call) -> Reply:
     container = _job(call)
     data = bytes.fromhex(call.required("information"))
     if call.number != GROUP_INFORMATION_EX or not data or len(data) % GROUP_AFFINITY.size:
-        raise HcsError(ERROR_NOT_SUPPORTED, f"[{call.name}] class {call.number} is not set by the emulator")
+        raise HcsError(ERROR_NOT_SUPPORTED, f"[{call.name}] class {call.number} is not supported by the emulator")
     groups = {group: mask for mask, group in GROUP_AFFINITY.iter_unpack(data)}
     processors = {index for index in range(64) if groups.get(0, 0) >> index & 1}
     if set(groups) != {0} or not processors or processors - set(range(os.cpu_count() or 1)):

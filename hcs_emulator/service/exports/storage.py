@@ -1,4 +1,4 @@
-"""Layers and disks: vmcompute's, computestorage's and virtdisk's calls."""
+"""vmcompute.dll, computestorage.dll, cimfs.dll and virtdisk.dll: layers, images and virtual disks."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def process_utility_image(call: Call) -> Reply:
 
 
 def _make_templates(call: Call, *names: str) -> Reply:
-    """The disks that scratch space is a copy of, made beside the files of an image."""
+    """The template disks that scratch disks are copied from, created beside the files of an image."""
     path = absolute(call.text("path"))
     if not os.path.isdir(path):
         raise HcsError(ERROR_PATH_NOT_FOUND, f"{path} does not exist", data=path)
@@ -222,7 +222,7 @@ async def mount_image(call: Call) -> Reply:
 
 @export("CimMergeMountImage", since=27766)
 async def merge_mount_images(call: Call) -> Reply:
-    """What the merged image shows is its own: the others have to be there."""
+    """The merged image has content of its own; the other images only have to exist."""
     images = list(zip(call.rest()[::2], call.rest()[1::2], strict=True))
     for directory, name in images[1:]:
         if not os.path.isfile(os.path.join(directory, name)):

@@ -1,4 +1,4 @@
-"""computecore's calls on compute systems."""
+"""computecore.dll: compute systems."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def close_system(call: Call) -> Reply:
 @export("HcsSetComputeSystemCallback")
 async def listen_to_system(call: Call) -> Reply:
     handle, system = call.handle(ComputeSystem)
-    # After the answer, so that the library knows the callback is registered when the first event comes.
+    # After the reply, so that the library has registered the callback when the first event arrives.
     asyncio.get_running_loop().call_soon(system.listen, handle)
     return Reply()
 

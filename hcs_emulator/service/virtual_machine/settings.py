@@ -1,7 +1,7 @@
-"""A utility VM's settings: checked against the host when the VM is made, changed by modify requests while it runs.
+"""A utility VM's settings: validated against the host when the VM is created, changed by modify requests while it runs.
 
-The document itself is the state: what a request adds is found in it afterwards, in the shape it would have had from
-the start.
+The document is the state: a modify request changes the document to what a create document with the same devices would
+be.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class VirtualMachineSettings:
         self.other: dict[str, Any] = {}
         self._check()
 
-    # at creation
+    # validation at create
 
     def _check(self) -> None:
         memory, processor = self.topology["Memory"], self.topology["Processor"]
@@ -93,7 +93,7 @@ class VirtualMachineSettings:
         place = self._disk(attachment)
         if not os.path.isfile(place):
             raise HcsError(ERROR_FILE_NOT_FOUND, f"disk {path} does not exist (looked for {place})", data=path)
-        if attachment["Type"] == "ExtensibleVirtualDisk":  # its provider knows who may open it
+        if attachment["Type"] == "ExtensibleVirtualDisk":  # its provider controls access
             return
         if not self.host.vm_access.is_granted(self.id, os.path.normpath(place)):
             raise HcsError(
@@ -134,7 +134,7 @@ class VirtualMachineSettings:
         return int(self.topology["Processor"].get("Count", 1))
 
     def for_guest(self) -> dict[str, Any]:
-        """What the guest can see of the host: nothing but this."""
+        """The resources of the host that the guest can access: nothing but these."""
         shares = {}
         for share in self.shares:
             options = share.get("Options") or {}
@@ -151,10 +151,10 @@ class VirtualMachineSettings:
         pipes = {name[len(PIPE) :].lower(): self.host.pipe(name) for name in self.mapped_pipes}
         return {"shares": shares, "disks": disks, "adapters": list(self.adapters), "pipes": pipes}
 
-    # live changes
+    # modify requests
 
     def apply(self, request: Modification) -> None:
-        """Change the settings; raises HcsError and changes nothing when that is not possible."""
+        """Change the settings; raises HcsError and changes nothing when the request is not possible."""
         changes = {
             "memory": self._change_memory,
             "processor limits": self._change_limits,
@@ -290,7 +290,9 @@ class VirtualMachineSettings:
             table[service] = request.settings
 
     def _change_other(self, request: Modification) -> None:
-        """Devices without an effect in the emulator: kept, so that adding twice and removing nothing are refused."""
+        """Devices without an effect in the emulator. They are stored, so that a repeated add and a remove of nothing
+        are refused.
+        """
         key = "/".join([request.name, *request.keys.values()])
         if request.request == "Update":
             self.other[key] = request.settings

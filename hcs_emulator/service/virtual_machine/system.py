@@ -1,8 +1,8 @@
 """A utility VM: a compute system that is a process of its own, the VM worker (`hcs_emulator.vm`).
 
-The worker is started by Start, told over a private channel what it may see of the host, and killed by Terminate. When
-it goes by itself the VM has crashed, and everything in it is gone. Containers live in the worker, behind its guest
-service; HCS on the host knows nothing of them.
+Start starts the worker and sends it, over a private channel, which resources of the host it can access. Terminate kills
+it. A worker that exits by itself is a crash of the VM, with everything in it. Containers in the VM run in the worker,
+behind its guest service; HCS on the host does not know them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class VirtualMachine(ComputeSystem):
         self.hvsocket_directory = os.path.join(host.directory, "hvsock", self.runtime_id)
         os.makedirs(self.hvsocket_directory, mode=0o700)
 
-    # life
+    # lifecycle
 
     async def _launch(self) -> None:
         self._check_boot()
@@ -91,14 +91,14 @@ class VirtualMachine(ComputeSystem):
 
     async def _watch(self, worker: Worker) -> None:
         await worker.exited.wait()
-        # A killed worker could not remove the control groups of its silos.
+        # A killed worker cannot remove the cgroups of its silos.
         self.host.background(asyncio.to_thread(remove_stale, self._instance))
         if worker.shut_down and not self._stopping:
             self._stopping = "shutdown"
             await self._finish(GRACEFUL)
         elif not self._stopping:
             self.events.send(self._handles.values(), events.SYSTEM_GUEST_CONNECTION_CLOSED)
-            await self.died()
+            await self.exited_unexpectedly()
 
     async def _kill(self) -> None:
         if self.worker is not None:
@@ -161,7 +161,7 @@ class VirtualMachine(ComputeSystem):
         if self.worker is not None:
             self.worker.signal(signal.SIGKILL)
 
-    # live changes
+    # modify requests
 
     async def modify(self, request: Modification) -> None:
         self.require_running("modify")
@@ -178,7 +178,7 @@ class VirtualMachine(ComputeSystem):
         except WorkerError as error:
             raise HcsError(HCS_E_INVALID_STATE, f"the VM went away: {error}", data=self.id) from error
 
-    # what it tells
+    # properties
 
     def details(self) -> dict[str, Any]:
         return {

@@ -1,7 +1,8 @@
-"""The host's end of a VM worker: its process, the channel to it, and its figures.
+"""The host's end of a VM worker: its process, the channel to it, and its stats.
 
-Messages on the channel are JSON lines. The host asks {"id": n, "ask": …}, the worker answers {"id": n} or {"id": n,
-"error": …}; the worker by itself says only {"shut_down": true}, right before it ends because its guest wants to.
+Messages on the channel are JSON lines. The host sends {"id": n, "request": …}, the worker answers {"id": n} or {"id":
+n, "error": …}. By itself the worker sends {"silo": pid} for each new silo, {"guest_report": …} for each answered
+request of the bridge, and {"shut_down": true} right before it exits because its guest shuts down.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ SILO_TIMEOUT = 10.0
 LONGEST_LINE = 64 << 20
 
 
-# What is told of every message that the guest has answered: the worker's pid and a report.
+# Receives the worker's pid and a report for every request that the guest has answered.
 GuestReport = Callable[[int, dict[str, Any]], None]
 
 
 class WorkerError(Exception):
-    """The worker did not start, or went away while it was asked."""
+    """The worker did not start, or exited during a request."""
 
 
 class Worker:
@@ -101,7 +102,7 @@ class Worker:
                 pass
 
     async def kill(self) -> None:
-        """End the worker and with it everything inside; returns when it is gone."""
+        """Kill the worker and with it every process inside; returns when all have exited."""
         self.signal(signal.SIGKILL)
         await self.exited.wait()
 
@@ -125,10 +126,10 @@ class Worker:
             pass
 
     def _watch_silo(self, pid: int) -> None:
-        """A silo of the worker: it dies with the worker, and the VM is gone only when it is."""
+        """Remember a silo of the worker. It is killed with the worker, and the VM has exited only when the silo has."""
         try:
             self._silos.append(os.pidfd_open(pid))
-        except OSError:  # it is gone already
+        except OSError:  # it has already exited
             pass
         self._silos = [silo for silo in self._silos if not _has_exited(silo)]
 
@@ -143,13 +144,13 @@ class Worker:
                 future.set_exception(WorkerError("the VM worker has ended"))
         self.exited.set()
 
-    # figures
+    # stats
 
     def _process_tree(self) -> list[int]:
         return [self.pid, *stats.descendants(self.pid)]
 
     def statistics(self) -> dict[str, Any]:
-        """Of the worker and everything in it."""
+        """HCS's Statistics property, for the worker and all its descendants."""
         ticks = os.sysconf("SC_CLK_TCK")
         user = kernel = 0
         for pid in self._process_tree():
@@ -171,14 +172,14 @@ class Worker:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with the package to be found wherever we were started from."""
+    """The service's environment, with a PYTHONPATH that has this package."""
     root = str(Path(__file__).resolve().parents[3])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _has_exited(pidfd: int) -> bool:
-    """True, and the descriptor closed, when the process has ended."""
+    """True, with the descriptor closed, when the process has exited."""
     if not select.select([pidfd], [], [], 0)[0]:
         return False
     os.close(pidfd)
@@ -186,7 +187,7 @@ def _has_exited(pidfd: int) -> bool:
 
 
 async def _kill_and_wait(pidfd: int) -> None:
-    """Make sure of a process's end and wait for it."""
+    """Kill a process and wait for its exit."""
     try:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except OSError:
@@ -196,7 +197,7 @@ async def _kill_and_wait(pidfd: int) -> None:
     try:
         await asyncio.wait_for(gone.wait(), SILO_TIMEOUT)
     except TimeoutError:
-        print("a silo of a VM does not end", file=sys.stderr, flush=True)
+        print("a silo of a VM does not exit", file=sys.stderr, flush=True)
     finally:
         loop.remove_reader(pidfd)
         os.close(pidfd)
