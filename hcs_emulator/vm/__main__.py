@@ -21,19 +21,19 @@ _PR_SET_PDEATHSIG = 1
 
 
 def isolate() -> None:
-    """A mount namespace of its own, so that what the guest mounts goes with it; and no life without the service."""
+    """Create a mount namespace, so that the guest's mounts are removed with it; exit when the service does."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if libc.unshare(_CLONE_NEWNS) == 0:
         mounts.mount("none", "/", "none", _MS_REC | mounts.MS_PRIVATE)
 
 
-def make_workspace(directory: str) -> str:
-    """A place for mount points that only this VM sees: a tmpfs over the host's own, in our mount namespace."""
+def create_workspace(directory: str) -> str:
+    """A directory for mount points that only this VM sees: a tmpfs over the host's own, in our mount namespace."""
     path = os.path.join(directory, "volumes")
     try:
         mounts.mount("guest", path, "tmpfs", 0, "mode=700")
-    except OSError:  # without the right to mount there will be no layers either
+    except OSError:  # without the right to mount there are no layers either
         return tempfile.mkdtemp(prefix="guest-", dir=directory)
     return path
 
@@ -47,7 +47,7 @@ class VmWorker:
 
     async def start(self, request: dict[str, Any]) -> None:
         settings = request["settings"]
-        self.guest = GuestService(settings, make_workspace(settings["directory"]))
+        self.guest = GuestService(settings, create_workspace(settings["directory"]))
         self.guest.silo_started = lambda pid: self.channel.send(silo=pid)
         self.guest.answered = lambda report: self.channel.send(guest_report=report)
         self.guest.shut_down = self.ended.set
@@ -55,7 +55,7 @@ class VmWorker:
 
     async def change_resources(self, request: dict[str, Any]) -> None:
         assert self.guest is not None
-        self.guest.resources.granted = request["resources"]
+        self.guest.change_resources(request["resources"])
 
     async def pause(self, request: dict[str, Any]) -> None:
         assert self.guest is not None
@@ -89,7 +89,7 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     asyncio.run(run(int(sys.argv[1])))
-    os._exit(0)  # a VM that is off takes everything in it along, without ceremony
+    os._exit(0)  # a stopped VM needs no cleanup: its silos exit with this process
 
 
 if __name__ == "__main__":

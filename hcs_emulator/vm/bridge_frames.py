@@ -1,4 +1,4 @@
-"""The guest bridge's frames, as bytes in and values out (no I/O).
+"""Frames of the GCS bridge: encoding and decoding, no I/O.
 
 A frame is a header (u32 type, u32 size with the header, u64 id, little-endian) and a JSON object. The type is a kind
 and a procedure.
@@ -23,18 +23,18 @@ NEGOTIATE, DUMP_STACKS = 0x00100B01, 0x00100C01
 DELETE_CONTAINER_STATE, UPDATE_CONTAINER, LIFECYCLE = 0x00100D01, 0x00100E01, 0x00100F01
 MODIFY_SERVICE_SETTINGS = 0x00200101
 
-# The host takes no larger frames from a guest.
+# The host accepts no larger frames from a guest.
 LARGEST_OUT = 0x10000
 LARGEST_IN = 64 << 20
 _HEADER = struct.Struct("<IIQ")
 
 
 class FrameError(ValueError):
-    """The host sent something that is no frame."""
+    """The host sent an invalid frame."""
 
 
 class TooLargeError(ValueError):
-    """A message does not fit into a frame that the host takes."""
+    """A message does not fit into a frame that the host accepts."""
 
 
 def encode(frame_type: int, number: int, message: dict[str, Any]) -> bytes:
@@ -45,7 +45,7 @@ def encode(frame_type: int, number: int, message: dict[str, Any]) -> bytes:
 
 
 class Reader:
-    """Collects bytes; yields (type, id, body) for every whole frame."""
+    """Collects bytes; yields (type, id, body) for every complete frame."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

@@ -1,5 +1,5 @@
-"""The worker's end of the channel to HCS (the other end is service/machine_worker.py): JSON lines, one answer per
-request.
+"""The worker's end of the channel to the service: JSON lines, one response per request. The other end, and the
+messages, are in service/virtual_machine/worker.py.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Channel:
         await self._writer.drain()
 
     async def serve(self, handlers: Mapping[str, Handler]) -> None:
-        """Handler requests one after the other until HCS hangs up, which ends the VM."""
+        """Handle requests one after the other until the service closes the channel, which stops the VM."""
         while line := await self._reader.readline():
             request = json.loads(line)
             try:
                 await handlers[request["request"]](request)
-            except Exception as error:  # the VM must not die of a request; HCS gets the reason
+            except Exception as error:  # a failing request must not stop the VM; the service gets the reason
                 self.send(id=request["id"], error=f"{type(error).__name__}: {error}")
             else:
                 self.send(id=request["id"])

@@ -1,7 +1,7 @@
-"""Dialling the host: a Hyper-V socket is `<directory>/<service id>`, where whoever listens has made it.
+"""Connections to the host: a Hyper-V socket is emulated by `<directory>/<service id>`, created by its listener.
 
-For a shim of Linux that is a Unix socket. A shim under Wine can make none there; it listens on the loopback interface
-and writes the port to a file of that name.
+For a shim on Linux that is a Unix socket. A shim under Wine cannot create one; it listens on the loopback interface and
+writes the port to a file of that name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import stat
 
 
 async def connect(directory: str, service: str) -> socket.socket:
-    """A connection to a service of the host, non-blocking. Raises OSError when nobody listens."""
+    """A non-blocking connection to a service of the host. Raises OSError when the service does not listen."""
     path = os.path.join(directory, service.lower())
     if stat.S_ISREG(os.stat(path).st_mode):
         with open(path) as file:

@@ -1,6 +1,6 @@
-"""Between a process's pipes and the Hyper-V sockets that the host named for them.
+"""Relays data between a process's pipes and the Hyper-V sockets that the host has named for them.
 
-The guest dials; data then goes one way per stream. The end of a stream is told by a half close, in both directions.
+The guest connects; data then flows one way per stream. A half close signals the end of a stream, in both directions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DIAL_TIMEOUT = 10.0
 
 
 async def dial(directory: str, service: str) -> socket.socket:
-    """Connect to a service of the host."""
+    """Connect to a service of the host, with a timeout; raises HcsError."""
     try:
         return await asyncio.wait_for(hvsocket.connect(directory, service), DIAL_TIMEOUT)
     except (OSError, TimeoutError) as error:
@@ -25,7 +25,7 @@ async def dial(directory: str, service: str) -> socket.socket:
 
 
 async def pump_output(descriptor: int, sock: socket.socket) -> None:
-    """From the process to the host, until the process and all who share its stream have closed it."""
+    """From the process to the host, until every process that shares the stream has closed it."""
     loop = asyncio.get_running_loop()
     os.set_blocking(descriptor, False)
     try:
@@ -33,14 +33,14 @@ async def pump_output(descriptor: int, sock: socket.socket) -> None:
             await loop.sock_sendall(sock, data)
         sock.shutdown(socket.SHUT_WR)
     except OSError:
-        pass  # the host has hung up: nobody wants the rest
+        pass  # the host has closed the connection: the rest is discarded
     finally:
         os.close(descriptor)
         sock.close()
 
 
 async def pump_input(sock: socket.socket, descriptor: int) -> None:
-    """From the host to the process, until the host half-closes or the process no longer reads."""
+    """From the host to the process, until the host half-closes or the process stops reading."""
     loop = asyncio.get_running_loop()
     os.set_blocking(descriptor, False)
     try:
@@ -59,7 +59,7 @@ async def _read(descriptor: int) -> bytes:
             return os.read(descriptor, PIECE)
         except BlockingIOError:
             await _ready(descriptor, write=False)
-        except OSError:  # a console whose last process has gone
+        except OSError:  # a console whose last process has exited
             return b""
 
 

@@ -1,8 +1,8 @@
-"""Host Compute Network: networks, endpoints and namespaces, with attach and detach. No packets flow; the bookkeeping
-is real.
+"""Host Compute Network: networks, endpoints and namespaces, with attach and detach. There is no traffic, only the
+objects.
 
-Answers are properties in the shapes HNS gives. Names in queries and settings are read without regard to case where
-HNS does (`ID`, `Id`).
+Properties have the form that HNS returns. Member names in queries and settings are case-insensitive where HNS accepts
+both (`ID`, `Id`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHAPES: dict[str, Shape] = {"networks": schema.NETWORK, "endpoints": schema.END
 
 
 class NetworkObject:
-    """What HcnOpen... opens: a collection and an id. The object itself may go while handles are open."""
+    """The target of HcnOpen... handles: a collection and an id. The object may be deleted while handles are open."""
 
     def __init__(self, collection: str, identifier: str) -> None:
         self.collection = collection
@@ -64,11 +64,11 @@ class Network:
         return NetworkObject(collection, self.get(collection, identifier)["ID"])
 
     def enumerate(self, collection: str, query: Any) -> list[str]:
-        wanted = _filter(query)
+        criteria = _filter(query)
         found = []
         for identifier, properties in self.collection(collection).items():
             lowered = {name.lower(): value for name, value in properties.items()}
-            if all(str(lowered.get(name, "")).lower() == value for name, value in wanted.items()):
+            if all(str(lowered.get(name, "")).lower() == value for name, value in criteria.items()):
                 found.append(identifier)
         return found
 
@@ -142,39 +142,39 @@ class Network:
     # attaching
 
     def add_endpoint(self, namespace: str, endpoint: str) -> None:
-        room, found = self.get("namespaces", namespace), self.get("endpoints", endpoint)
+        owner, found = self.get("namespaces", namespace), self.get("endpoints", endpoint)
         if found.get("HostComputeNamespace"):
             raise HcsError(HCN_E_ENDPOINT_ALREADY_IN_NAMESPACE, f"endpoint {endpoint} is in a namespace", data=endpoint)
-        found["HostComputeNamespace"] = room["ID"]
-        room["Resources"].append({"Type": "Endpoint", "Data": {"Id": found["ID"]}})
+        found["HostComputeNamespace"] = owner["ID"]
+        owner["Resources"].append({"Type": "Endpoint", "Data": {"Id": found["ID"]}})
 
     def remove_endpoint(self, namespace: str, endpoint: str) -> None:
-        room, found = self.get("namespaces", namespace), self.get("endpoints", endpoint)
-        if found.get("HostComputeNamespace") != room["ID"]:
+        owner, found = self.get("namespaces", namespace), self.get("endpoints", endpoint)
+        if found.get("HostComputeNamespace") != owner["ID"]:
             raise HcsError(
                 ERROR_NOT_FOUND,
                 f"Element not found. Endpoint {endpoint} is not in namespace {namespace}",
                 data=endpoint,
             )
         del found["HostComputeNamespace"]
-        self._drop(room, "Endpoint", found["ID"])
+        self._drop(owner, "Endpoint", found["ID"])
 
     def attach_container(self, namespace: str, container: str) -> None:
-        room = self.namespaces.get(namespace.lower())
-        if room is None:
+        owner = self.namespaces.get(namespace.lower())
+        if owner is None:
             raise HcsError(ERROR_NOT_FOUND, f"network namespace {namespace} does not exist", data=namespace)
-        room["Resources"].append({"Type": "Container", "Data": {"Id": container}})
+        owner["Resources"].append({"Type": "Container", "Data": {"Id": container}})
 
     def detach_container(self, namespace: str, container: str) -> None:
-        room = self.namespaces.get(namespace.lower())
-        if room is not None:
-            self._drop(room, "Container", container)
+        owner = self.namespaces.get(namespace.lower())
+        if owner is not None:
+            self._drop(owner, "Container", container)
 
     @staticmethod
-    def _drop(room: dict[str, Any], kind: str, identifier: str) -> None:
-        room["Resources"] = [
+    def _drop(owner: dict[str, Any], kind: str, identifier: str) -> None:
+        owner["Resources"] = [
             resource
-            for resource in room["Resources"]
+            for resource in owner["Resources"]
             if (resource["Type"], resource["Data"].get("Id")) != (kind, identifier)
         ]
 
@@ -186,16 +186,16 @@ def normal_id(identifier: str | None) -> str:
 
 
 def _filter(query: Any) -> dict[str, str]:
-    """The filter of a query: a JSON object in a string. Names and values are compared without regard to case."""
+    """The filter of a query: a JSON object in a string. Names and values are compared case-insensitively."""
     if query is None:
         return {}
     check(schema.QUERY, query, "Query", 10**6, code=HCN_E_INVALID_JSON)
-    wanted = parse(query.get("Filter"), "Query", code=HCN_E_INVALID_JSON)
-    if wanted is None:
+    criteria = parse(query.get("Filter"), "Query", code=HCN_E_INVALID_JSON)
+    if criteria is None:
         return {}
-    if not isinstance(wanted, dict):
+    if not isinstance(criteria, dict):
         raise HcsError(HCN_E_INVALID_JSON, "[Query] expected an object at $.Filter", data="$.Filter")
-    return {str(name).lower(): str(value).lower() for name, value in wanted.items()}
+    return {str(name).lower(): str(value).lower() for name, value in criteria.items()}
 
 
 def _mac(identifier: str) -> str:

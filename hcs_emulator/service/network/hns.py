@@ -1,4 +1,4 @@
-"""HNSCall: the older, REST-like way to the network, as far as a shim uses it for teardown."""
+"""HNSCall: the older REST-like interface to the network, as far as a shim uses it for teardown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ VERSION = {"Major": 13, "Minor": 2}
 
 
 def hns_call(network: Network, method: str | None, path: str | None, body: str | None) -> str:
-    """The response document; failures are told in it, as HNS does."""
+    """The response document; it also reports failures, as HNS does."""
     try:
         output = _route(network, (method or "").upper(), (path or "").strip("/").split("/"), body)
     except HcsError as failure:

@@ -1,5 +1,5 @@
-"""What documents may contain: strict tables per document, checked before anything happens.
+"""What HCS documents may contain: one strict table per document, checked before a call has any effect.
 
-`shapes` holds the small language in which the tables are written, the other modules the tables themselves. A member
-that the table does not know is an error, as it is for HCS: what passes here must pass on Windows.
+`shapes` defines the language of the tables, the other modules are the tables. A member that a table does not list is an
+error, as it is for HCS: what passes here must pass on Windows.
 """

@@ -1,4 +1,4 @@
-"""Shapes that several documents share, and what each Windows build knows of the schema."""
+"""Shapes that several documents share, and the schema versions of Windows builds."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LTSC2022 = 20348
 WIN11_22H2 = 22621
 LTSC2025 = 26100
 
-# (first build, greatest minor of schema 2 it takes)
+# (first build, greatest minor version of schema 2 that it supports)
 _SCHEMA_MINORS = ((LTSC2025, 11), (WIN11_22H2, 7), (LTSC2022, 5), (V20H1, 3), (V19H1, 2), (RS5, 1))
 
 
 def newest_minor(build: int) -> int:
-    """The greatest schema 2 minor that a build supports."""
+    """The greatest minor version of schema 2 that a build supports."""
     return next((minor for first, minor in _SCHEMA_MINORS if build >= first), 0)
 
 

@@ -1,4 +1,4 @@
-"""The `Container` document: a process-isolated container, or one hosted in a utility VM."""
+"""The `Container` document: a process-isolated container, or a container in a utility VM."""
 
 from __future__ import annotations
 

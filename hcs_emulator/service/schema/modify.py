@@ -1,7 +1,7 @@
-"""Modify requests: which resource paths exist, on which kind of system, for which request, with what settings.
+"""Modify requests: which resource paths exist, for which kind of system, for which request, with what settings.
 
-A path is looked up in one table. Numbers and GUIDs in it are captured and handed on, so that whoever applies the
-request need not parse the path again.
+A path is looked up in one table. Numbers and GUIDs in it are captured, so that the code that applies the request does
+not parse the path again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Resource:
 
 @attrs.frozen
 class Modification:
-    """A checked request. `name` says which row of the table it is; `keys` holds what was captured from the path."""
+    """A validated request. `name` is the name of its row in the table; `keys` holds what was captured from the path."""
 
     name: str
     request: str
@@ -154,7 +154,7 @@ def _refuse(problem: str, place: str) -> HcsError:
 
 
 def check_modification(document: Any, kind: str, build: int) -> Modification:
-    """Check a request for a system of this kind. One without ResourcePath is for the guest alone (name `guest`)."""
+    """Validate a request for a system of this kind. One without ResourcePath is for the guest only (name `guest`)."""
     check(REQUEST, document, OPERATION, build)
     path = document.get("ResourcePath", "")
     if not path:

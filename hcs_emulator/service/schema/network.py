@@ -1,4 +1,4 @@
-"""HCN documents: namespaces, endpoints, networks and the queries about them."""
+"""HCN documents: namespaces, endpoints, networks and queries for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents about processes: parameters, modify requests, signals."""
+"""Documents of processes: parameters, modify requests, signals."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def check_signal(document: Any, build: int) -> str:
     return str(document["Signal"])
 
 
-# An absent options document is allowed wherever it appears; a document with content only where one of these is named.
+# Every options document may be absent; one with members is valid only for calls that name its shape.
 NO_OPTIONS: Shape = Record({})

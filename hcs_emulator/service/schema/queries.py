@@ -65,7 +65,7 @@ FORCE_OPTIONS = Record(
 
 
 def property_types(query: Any, build: int) -> list[str]:
-    """The property types a system query asks for, in order; no query asks for the basic ones only."""
+    """The property types that a system query requests, in order; no query requests only the basic ones."""
     if query is None:
         return []
     check(PROPERTY_QUERY, query, "Get properties", build)

@@ -37,7 +37,7 @@ _OPERATIONS = {"CpuGroup": _CPU_GROUP, "ContainerCredentialGuard": _CREDENTIAL_G
 
 
 def check_service_modification(document: Any, build: int) -> tuple[str, dict[str, Any]]:
-    """The operation's name and its details, checked."""
+    """The operation's name and its validated details."""
     check(MODIFY_SERVICE, document, OPERATION, build)
     operations = _OPERATIONS[document["PropertyType"]]
     envelope = Record(

@@ -1,9 +1,9 @@
-"""The language of the schema tables: a shape checks a JSON value and says where it is wrong.
+"""The language of the schema tables: a shape validates a JSON value and reports where it is wrong.
 
     Record({"SizeInMB": Int(1), "Processor": PROCESSOR, "QoS": since(20348, QOS)})
 
-A shape is checked against the build that the emulator claims to be: members newer than it are unknown to it, exactly
-as on a host of that build. Member names are case-sensitive.
+A shape is checked against the emulated build: members that are newer are unknown, as on a host of that build. Member
+names are case-sensitive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GUID = re.compile(r"\{?[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\}?\Z")
 
 
 class SchemaError(Exception):
-    """`path` is a JSON path such as `$.Container.Memory`; `problem` reads after it."""
+    """`path` is a JSON path such as `$.Container.Memory`; `problem` is the text before it."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{problem} at {path}")
@@ -28,7 +28,7 @@ class SchemaError(Exception):
 
 
 class Shape:
-    """Base of all shapes. `build` is the Windows build that the emulator claims."""
+    """Base of all shapes. `build` is the emulated Windows build."""
 
     newer_than: int = 0
 
@@ -51,7 +51,7 @@ class _Since(Shape):
 
 
 class Anything(Shape):
-    """Any JSON value: parts that HCS hands through without looking."""
+    """Any JSON value: parts that HCS passes on without validation."""
 
     def check(self, value: Any, path: str, build: int) -> None:
         return
@@ -143,7 +143,7 @@ class NumberKey(Shape):
 
 
 class Record(Shape):
-    """An object with known members; `required` ones must be there; `rule` may refuse combinations."""
+    """An object with known members; `required` ones must be present; `rule` may refuse combinations."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Record(Shape):
 
 
 def at_most_one(*names: str) -> Callable[[dict[str, Any], str], None]:
-    """A rule: of these members only one may be there (and not zero)."""
+    """A rule: only one of these members may be present and nonzero."""
 
     def rule(value: dict[str, Any], path: str) -> None:
         present = [name for name in names if value.get(name)]
@@ -206,7 +206,7 @@ def _no_constants(name: str) -> Any:
 
 
 def parse(text: str | None, operation: str, *, code: int = HCS_E_INVALID_JSON) -> Any:
-    """JSON text to a value, or the refusal HCS gives for text that is no JSON. NULL and "" are an absent document:
+    """JSON text as a value; raises the error that HCS returns for invalid JSON. NULL and "" are an absent document:
     None.
     """
     if text is None or text == "":
@@ -223,7 +223,7 @@ def parse(text: str | None, operation: str, *, code: int = HCS_E_INVALID_JSON) -
 def check(
     shape: Shape, value: Any, operation: str, build: int, *, path: str = "$", code: int = HCS_E_INVALID_JSON
 ) -> None:
-    """Refuse `value` as HCS does when it does not fit: the error event names the place."""
+    """Refuse an invalid `value` as HCS does: the error event names the place."""
     try:
         shape.check(value, path, build)
     except SchemaError as error:

@@ -28,7 +28,7 @@ COMPUTE_SYSTEM = Record(
 
 
 def check_version(document: dict[str, Any], operation: str, build: int, path: str = "$") -> None:
-    """SchemaVersion must be there and be one that the claimed build takes (2.0 up to its newest minor)."""
+    """SchemaVersion must be present and supported by the emulated build (2.0 up to its newest minor version)."""
     version = document.get("SchemaVersion")
     where = f"{path}.SchemaVersion"
     if version is None:
@@ -48,7 +48,7 @@ def check_version(document: dict[str, Any], operation: str, build: int, path: st
 
 
 def check_compute_system(document: Any, build: int) -> str:
-    """Check a create document; the answer is the kind of system it asks for."""
+    """Validate a create document; returns the kind of system that it requests."""
     operation = "Create compute system"
     if not isinstance(document, dict):
         raise HcsError(HCS_E_INVALID_JSON, f"[{operation}] expected an object at $", data="$", operation="Construct")

@@ -1,1 +1,3 @@
-"""Silos: what a started compute system is on Linux, or under Wine."""
+"""Silos: the processes of a container, isolated on Linux by namespaces and cgroups. `namespaces.Silo` is the entry
+point. (The silo for Windows programs is `wine.silo`.)
+"""

@@ -1,4 +1,6 @@
-"""Directories and files of the host for a silo: opened here, attached there (`native/silo/bind.c`)."""
+"""Bind mounts of host directories and files in a silo: opened here, attached by the silo program
+(`native/silo/bind.c`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @attrs.frozen
 class Bind:
-    """A directory or a single file of the host, shown at `target` (Windows or POSIX spelling) in the silo."""
+    """A directory or a single file of the host that appears at `target` (Windows or POSIX path) in the silo."""
 
     source: str
     target: str
@@ -29,11 +31,11 @@ class _MountAttr(ctypes.Structure):
 
 
 def open_tree(path: str) -> int:
-    """A private, detached copy of the mount at `path`: it can be handed to another mount namespace.
+    """A private, detached copy of the mount at `path`, which can be passed to another mount namespace.
 
-    A clone of a shared mount stays in the peer group of the original (mount_namespaces(7)). Whatever the silo mounts
-    below the clone would then appear on the host as well, and a kubelet that removes the outer volume would delete
-    the files of the inner one.
+    A clone of a shared mount stays in the peer group of the original (mount_namespaces(7)). Mounts that the silo
+    creates below the clone would then appear on the host as well, and a kubelet that removes the outer volume would
+    delete the files of the inner one.
     """
     flags = _OPEN_TREE_CLONE | _AT_RECURSIVE | os.O_CLOEXEC
     descriptor: int = _libc.syscall(

@@ -1,8 +1,8 @@
-"""Limits on a silo by control groups, version 1 or 2, as far as the machine allows.
+"""Limits on a silo by cgroups, version 1 or 2, as far as the host allows.
 
-A silo has a directory of its own, `hcs-emulator/<instance>/<id>`, below the service's own group where it may, so that
-whatever bounds the service bounds what it runs. What cannot be set is recorded as not enforced and is no failure: HCS
-accepted the limit.
+A silo has a directory of its own, `hcs-emulator/<instance>/<id>`, below the service's own group if possible, so that
+limits on the service also limit its silos. A limit that cannot be set is recorded as not enforced. It is no failure:
+HCS accepted the limit.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from hcs_emulator.service.silo.limits import PERIOD_US, Limits
 
 _SUBTREE = "hcs-emulator"
 _REMOVAL_TIMEOUT = 5.0
-_STALE_TIMEOUT = 1.0  # a service that starts waits for this
-_FREEZE_TIMEOUT = 1.0  # a process in the depths of the kernel is not waited for any longer
-# Which controller each limit needs.
+_STALE_TIMEOUT = 1.0  # delays the start of the service
+_FREEZE_TIMEOUT = 1.0  # a process blocked in the kernel freezes later
+# The controller of each limit.
 _CONTROLLERS = {
     "memory_bytes": "memory",
     "cpu_count": "cpu",
@@ -41,7 +41,7 @@ class Memory:
 
 
 class Hierarchies:
-    """Where each controller's tree is, and below which group of it we may make our own."""
+    """The mount point of each controller, and the group below which the service may create its own."""
 
     def __init__(self, bases: dict[str, Path], unified: Path | None) -> None:
         self.bases = bases
@@ -83,7 +83,7 @@ class Cgroup:
     """The groups of one silo. Methods that may take a kernel grace period run in a thread."""
 
     def __init__(self, instance: str, identity: str, hierarchies: Hierarchies | None = None) -> None:
-        # Two spellings of a path must not meet, and no id may climb out of the subtree.
+        # Two ids must not map to one path, and no id may leave the subtree.
         self._name = Path(_SUBTREE, _safe(instance), _safe(identity))
         self._where = hierarchies or host_hierarchies()
         self._directories: dict[str, Path] = {}
@@ -92,11 +92,11 @@ class Cgroup:
         self.enforced: dict[str, bool] = {}
 
     async def apply(self, limits: Limits) -> None:
-        """Set these limits and lift all others."""
+        """Set these limits and remove all others."""
         await asyncio.to_thread(self._apply, limits)
 
     async def adopt(self, list_processes: Callable[[], list[int]]) -> None:
-        """Take in processes, until none is left that was started meanwhile by one not taken in yet."""
+        """Move processes into the groups, repeatedly: a process that is not yet moved may start another."""
         await asyncio.to_thread(self._adopt, set(self._directories.values()), list_processes)
 
     @property
@@ -105,7 +105,7 @@ class Cgroup:
         return self._breaches
 
     def count_breaches(self) -> int:
-        """How many processes the memory limit has cost since last asked."""
+        """How many processes the kernel has killed for the memory limit since the last call."""
         directory = self._directories.get("memory")
         if directory is None:
             return 0
@@ -125,7 +125,8 @@ class Cgroup:
         return Memory(usage, max(usage, peak))
 
     async def freeze(self, list_processes: Callable[[], list[int]]) -> int | None:
-        """Freeze processes. Answers an open descriptor that thaws them when `THAWED` or `0` is written, or None."""
+        """Freeze processes. Returns an open descriptor that thaws them when `THAWED` or `0` is written to it, or None.
+        """
         return await asyncio.to_thread(self._freeze, list_processes)
 
     async def thaw(self) -> None:
@@ -133,7 +134,7 @@ class Cgroup:
             await asyncio.to_thread(self._thaw, self._frozen)
 
     async def remove(self) -> None:
-        """Remove the groups; the kernel takes a moment to let go of ended processes."""
+        """Remove the groups. Retries: exited processes stay in them for a moment."""
         self.count_breaches()
         deadline = time.monotonic() + _REMOVAL_TIMEOUT
         directories = [self._frozen] if self._frozen is not None else []
@@ -143,7 +144,7 @@ class Cgroup:
             if directories:
                 await asyncio.sleep(0.005)
         for directory in set(self._directories.values()):
-            for above in (directory.parent, directory.parent.parent):  # the last silo's; else they are not empty
+            for above in (directory.parent, directory.parent.parent):  # not empty unless this is the last silo
                 _removed(above)
         self._directories.clear()
         self._frozen = None
@@ -151,25 +152,25 @@ class Cgroup:
     # -- in a thread
 
     def _apply(self, limits: Limits) -> None:
-        wanted = limits.set
+        requested = limits.set
         for controller in ("memory", "cpu", "pids"):
-            if any(_CONTROLLERS[name] == controller for name in wanted):
+            if any(_CONTROLLERS[name] == controller for name in requested):
                 self._make(controller)
-        self.enforced = dict.fromkeys(wanted, False)
+        self.enforced = dict.fromkeys(requested, False)
         results = {
             "memory": self._set_memory(limits.memory_bytes),
             "pids": self._set_processes(limits.process_limit),
         }
         weight, quota = self._set_weight(limits.cpu_weight), self._set_quota(limits.cpu_quota())
-        for name in wanted:
+        for name in requested:
             self.enforced[name] = results.get(_CONTROLLERS[name], weight if name == "cpu_weight" else quota)
 
     def _make(self, controller: str) -> Path | None:
-        """Our directory for a controller, made if need be."""
+        """The silo's directory for a controller, created on first use."""
         if controller in self._directories:
             return self._directories[controller]
         base = self._where.bases.get(controller)
-        for _ in range(3):  # another silo that ends may remove the directories above just now
+        for _ in range(3):  # an exiting silo may remove the parent directories meanwhile
             try:
                 if base is not None:
                     directory = base / self._name
@@ -190,7 +191,7 @@ class Cgroup:
             raise FileNotFoundError(controller)
         directory = root
         for part in self._name.parts:
-            if controller != "freezer":  # which needs no enabling
+            if controller != "freezer":  # the freezer needs no controller enabled
                 (directory / "cgroup.subtree_control").write_text(f"+{controller}")
             directory /= part
             directory.mkdir(exist_ok=True)
@@ -205,7 +206,7 @@ class Cgroup:
         return _written(directory / "memory.limit_in_bytes", str(limit or -1))
 
     def _set_processes(self, limit: int | None) -> bool:
-        # Pid 1 of the silo is counted by the kernel, but is not the user's.
+        # The kernel counts pid 1 of the silo, which is not a process of the user.
         directory = self._directories.get("pids")
         return directory is not None and _written(directory / "pids.max", str(limit + 1) if limit else "max")
 
@@ -223,19 +224,19 @@ class Cgroup:
         directory = self._directories.get("cpu")
         if directory is None:
             return False
-        ordinary = weight or 100  # on both sides 100 is what everyone has
+        ordinary = weight or 100  # 100 is the default of HCS and of cgroup version 2
         if (directory / "cpu.weight").exists():
             return _written(directory / "cpu.weight", str(min(max(ordinary, 1), 10_000)))
         return _written(directory / "cpu.shares", str(max(ordinary * 1024 // 100, 2)))
 
     def _adopt(self, directories: set[Path], list_processes: Callable[[], list[int]]) -> None:
-        taken: set[int] = set()
+        moved: set[int] = set()
         while True:
-            left = [pid for pid in list_processes() if pid not in taken]
+            left = [pid for pid in list_processes() if pid not in moved]
             if not left:
                 return
             for pid in left:
-                taken.add(pid)
+                moved.add(pid)
                 for directory in directories:
                     _written(directory / "cgroup.procs", str(pid))
 
@@ -264,9 +265,9 @@ class Cgroup:
 
 
 def remove_stale(instance: str, hierarchies: Hierarchies | None = None) -> None:
-    """Remove what a crashed service of this instance, or a VM of it (`<instance>-…`), left.
+    """Remove the cgroups that a crashed service of this instance, or a VM of it (`<instance>-…`), leaked.
 
-    Its silos died with it, their directories did not.
+    Its silos exited with it, their directories did not.
     """
     where = hierarchies or host_hierarchies()
     roots = set(where.bases.values()) | ({where.unified} if where.unified is not None else set())
@@ -278,7 +279,7 @@ def remove_stale(instance: str, hierarchies: Hierarchies | None = None) -> None:
 
 
 def _remove_tree(tree: Path) -> None:
-    """The kernel takes a moment to let go of ended processes; what still runs is left alone after that moment."""
+    """Retries for a moment, since exited processes stay in a group for a moment; gives up on groups in use."""
     deadline = time.monotonic() + _STALE_TIMEOUT
     while tree.exists() and time.monotonic() < deadline:
         for directory, _, _ in os.walk(tree, topdown=False):
@@ -296,7 +297,7 @@ def _safe(name: str) -> str:
 
 def _written(path: Path, value: str) -> bool:
     try:
-        descriptor = os.open(path, os.O_WRONLY)  # never creates: a missing file is a missing feature
+        descriptor = os.open(path, os.O_WRONLY)  # does not create: a missing file is a missing feature
     except OSError:
         return False
     try:

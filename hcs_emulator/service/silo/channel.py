@@ -1,8 +1,8 @@
-"""The messages between the service and a silo: packets over a SOCK_SEQPACKET socket pair, with descriptors aboard.
+"""Messages between the service and a silo: packets over a SOCK_SEQPACKET socket pair, with descriptors attached.
 
-The other end is `native/silo/main.c`; `native/silo/protocol.h` lists the same fields in the same order. Requests are
-answered in order, one DONE each (SIGNAL and THAW have no answer); EXITED comes by itself, and never before the DONE of
-its spawn.
+The other end is `native/silo/main.c`; `native/silo/protocol.h` declares the same fields in the same order. Requests are
+answered in order, one DONE each (SIGNAL and THAW have no answer). EXITED is unsolicited, and never sent before the DONE
+of its spawn.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 SPAWN, SIGNAL, BIND, UNBIND, THAW = 1, 2, 3, 4, 5
 # Replies.
 HELLO, READY, DONE, EXITED = 1, 2, 3, 4
-# Flags of SPAWN: which descriptors ride along, and whether a console is wanted.
+# Flags of SPAWN: which descriptors are attached, and whether to create a console.
 STDIN, STDOUT, STDERR, CONSOLE = 1, 2, 4, 8
 # Flag of BIND.
 READ_ONLY = 1
-# Where something failed.
+# The stage at which a request failed.
 STAGES = (
     *("", "namespaces", "root", "proc", "dev", "hostname", "console"),
     *("fork", "user", "directory", "lookup", "exec", "bind"),
@@ -38,7 +38,7 @@ _ANCILLARY_ROOM = socket.CMSG_SPACE(4 * 4) + socket.CMSG_SPACE(_CREDENTIALS.size
 
 
 class Reply:
-    """`number` is a wait status; `pid` the process that the message is about, as the kernel translated it for us."""
+    """`number` is a wait status; `pid` is the subject of the message, translated by the kernel to our pid namespace."""
 
     __slots__ = ("descriptors", "errno", "exit_code", "kind", "number", "peak_bytes", "pid", "serial", "stage")
 
@@ -56,11 +56,13 @@ class Reply:
 
 
 class ClosedError(Exception):
-    """The silo is gone."""
+    """The silo has exited."""
 
 
 class Channel:
-    """The service's end. What answers no waiting request goes to `on_event`: EXITED, and DONE that came too late."""
+    """The service's end. Replies that match no waiting request go to `on_event`: EXITED, and DONE after a cancelled
+    call.
+    """
 
     def __init__(self, sock: socket.socket, on_event: Callable[[Reply], None], on_end: Callable[[], None]) -> None:
         self._socket = sock
@@ -91,7 +93,7 @@ class Channel:
         strings: Sequence[str] = (),
         descriptors: Sequence[int] = (),
     ) -> None:
-        """Send a request that has no answer, or whose answer `call` waits for."""
+        """Send a request that has no answer, or whose answer `call` awaits."""
         if self.closed:
             raise ClosedError("the silo has ended")
         body = b"".join(os.fsencode(text) + b"\0" for text in strings)
@@ -105,7 +107,7 @@ class Channel:
             raise ClosedError("the silo has ended") from error
 
     async def call(self, kind: int, serial: int, **fields: Any) -> Reply:
-        """Send a request and wait for its answer. The silo answers at once; its death is an answer, too."""
+        """Send a request and wait for its answer. The silo answers at once; its exit completes the call too."""
         future: asyncio.Future[Reply] = self._loop.create_future()
         self._waiting[serial] = future
         try:
@@ -113,14 +115,14 @@ class Channel:
                 try:
                     self.post(kind, serial, **fields)
                     break
-                except BlockingIOError:  # many large requests at once: the silo is reading them
+                except BlockingIOError:  # the buffer is full of large requests, which the silo is reading
                     await asyncio.sleep(0.001)
             return await future
         finally:
             self._waiting.pop(serial, None)
 
     def close(self) -> None:
-        """Hang up: the silo ends, and with it everything inside."""
+        """Close the socket: the silo exits, and with it every process inside."""
         if self.closed:
             return
         self._loop.remove_reader(self._socket.fileno())
@@ -165,7 +167,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-    for option in (socket.SO_SNDBUF, 32):  # 32: SO_SNDBUFFORCE, for those who may
+    for option in (socket.SO_SNDBUF, 32):  # 32: SO_SNDBUFFORCE, which needs CAP_NET_ADMIN
         try:
             ours.setsockopt(socket.SOL_SOCKET, option, 2 * _LARGEST_REQUEST)
         except PermissionError:

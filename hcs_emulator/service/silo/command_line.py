@@ -1,8 +1,8 @@
-"""A Windows command line, read the way Windows reads it.
+"""Windows command lines, parsed as Windows parses them.
 
-Windows hands a program one string. Two readers matter: CreateProcess, which finds the program at its start, and
-CommandLineToArgvW (the C runtime does the same), which a program uses to get its arguments. A shim that quotes wrongly
-is only found out by a reader that keeps to the same rules.
+Windows passes one string to a program. Two parsers matter: CreateProcess, which finds the program at its start, and
+CommandLineToArgvW (the C runtime does the same), by which a program gets its arguments. Parsing by the same rules
+reveals a shim that quotes wrongly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _BLANK = " \t"
-# CreateProcess would go on to the end of the string; names with more blanks than this are not met.
+# CreateProcess continues to the end of the string; names with more blanks than this do not occur.
 _MOST_CANDIDATES = 8
 
 
@@ -31,10 +31,10 @@ def split_arguments(command_line: str) -> list[str]:
 
 
 def program_candidates(command_line: str) -> list[str]:
-    """What CreateProcess takes for the program, most likely first.
+    """The names that CreateProcess tries for the program, in order.
 
-    A quoted name is taken as it is. An unquoted one ends at the first blank, unless no such file exists: then at the
-    next blank, and so on, which is how `C:\\Program Files\\app.exe` works without quotes.
+    A quoted name is used as it is. An unquoted one ends at the first blank, unless no such file exists: then at the
+    next blank, and so on. That is how `C:\\Program Files\\app.exe` works without quotes.
     """
     text = command_line.lstrip(_BLANK)
     if not text:
@@ -53,14 +53,14 @@ def program_candidates(command_line: str) -> list[str]:
 
 
 def command_tail(command_line: str) -> str:
-    """What follows the program's name, as it was written: cmd, above all, reads it by rules of its own."""
+    """The text after the program's name, unchanged: cmd parses it by its own rules."""
     if not command_line:
         return ""
     return command_line[_program_name(command_line)[1] :].lstrip(_BLANK)
 
 
 def join_arguments(arguments: Sequence[str]) -> str:
-    """The command line that split_arguments reads back as these arguments."""
+    """The command line that split_arguments parses into these arguments."""
     return " ".join(_quoted(argument) for argument in arguments)
 
 

@@ -56,23 +56,23 @@ class SiloSettings:
     memory_bytes: int | None = None
     cpu_count: int | None = None
     cpu_maximum: int | None = None  # hundredths of a percent of all processors, 1..10000
-    cpu_weight: int | None = None  # 1..10000, 100 is ordinary
+    cpu_weight: int | None = None  # 1..10000, default 100
     process_limit: int | None = None
-    instance: str = "default"  # whose cgroup subtree to use
+    instance: str = "default"  # names the cgroup subtree
 
 
 class Silo:
-    """A running silo. `exited` is done when it and everything in it have ended."""
+    """A running silo. `exited` is done when it and every process in it have exited."""
 
     def __init__(self, settings: SiloSettings) -> None:
         self.settings = settings
         self.pid = 0
-        self._alive = False  # not reaped yet, so that the pid is ours
+        self._alive = False  # not reaped yet, so the pid is valid
         self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.started_at = time.time()
-        self.processes: dict[int, SiloProcess] = {}  # running ones that `spawn` started, by pid
+        self.processes: dict[int, SiloProcess] = {}  # running processes that `spawn` started, by pid
         self._serials: dict[int, SiloProcess] = {}
-        self._early_exits: dict[int, Reply | None] = {}  # of processes being started, which may end before we look
+        self._early_exits: dict[int, Reply | None] = {}  # of processes that exit before `spawn` returns, by serial
         self._ready: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._channel: Channel
         self._limits = Limits(
@@ -110,8 +110,8 @@ class Silo:
         """Start a process from HCS process parameters; raises LaunchError."""
         request = SpawnRequest(parameters, self.settings.hostname or self.settings.id)
         serial = self._channel.next_serial()
-        given: list[int] = []  # the process's ends
-        kept: dict[str, int] = {}  # ours
+        given: list[int] = []  # the process's ends of the pipes
+        kept: dict[str, int] = {}  # our ends
         flags = channel.CONSOLE if request.console else 0
         self._early_exits[serial] = None
         try:
@@ -171,10 +171,11 @@ class Silo:
             return False
         return True
 
-    # -- the end
+    # -- shutdown and terminate
 
     async def shutdown(self, timeout: float) -> bool:
-        """Ask every process to end, wait for them, then end the silo. True if nobody had to be forced."""
+        """Request every process to exit, wait for them, then terminate the silo. True if no process had to be killed.
+        """
         await self.thaw()
         await request_shutdown(self.processes.values(), timeout)
         graceful = not self.processes
@@ -182,7 +183,7 @@ class Silo:
         return graceful
 
     async def terminate(self) -> None:
-        """End everything at once, and wait until it is gone."""
+        """Kill every process at once, and wait until all have exited."""
         if self._cgroup is not None:
             await self._cgroup.thaw()
         if hasattr(self, "_channel"):
@@ -194,16 +195,16 @@ class Silo:
         elif not self.exited.done():
             self.exited.set_result(None)
 
-    # -- figures and limits
+    # -- stats and limits
 
     @property
     def oom_count(self) -> int:
-        """How often the memory limit was breached so far."""
+        """How often the memory limit was breached."""
         return self._cgroup.oom_count if self._cgroup is not None else 0
 
     @property
     def enforced(self) -> dict[str, bool]:
-        """For each limit that was set: does the machine enforce it?"""
+        """For each limit that is set: whether the host enforces it."""
         return self._cgroup.enforced if self._cgroup is not None else {}
 
     def statistics(self) -> dict[str, Any]:
@@ -212,10 +213,10 @@ class Silo:
 
     def process_list(self) -> list[dict[str, Any]]:
         """HCS's ProcessList property."""
-        return stats.process_list(self.pid) if self._alive else []  # later the pid may be somebody else's
+        return stats.process_list(self.pid) if self._alive else []  # once reaped, the pid may be reused
 
     async def set_limits(self, **limits: int | None) -> dict[str, bool]:
-        """Change limits by SiloSettings' names (None lifts one); what is left out stays. Answers `enforced`."""
+        """Change limits by SiloSettings' names (None removes one); the others stay. Returns `enforced`."""
         self._limits = self._limits.changed(**limits)
         if self._cgroup is not None:
             await self._cgroup.apply(self._limits)
@@ -224,23 +225,23 @@ class Silo:
         return self.enforced
 
     def set_affinity(self, processors: set[int]) -> None:
-        """Keep every process, those to come included, to these processors of the machine."""
+        """Restrict every process, present and future, to these processors of the host."""
         for pid in [self.pid, *stats.descendants(self.pid)] if self._alive else []:
             try:
                 threads = os.listdir(f"/proc/{pid}/task")
                 for thread in threads:
                     os.sched_setaffinity(int(thread), processors)
-            except (FileNotFoundError, ProcessLookupError):  # it has just ended
+            except (FileNotFoundError, ProcessLookupError):  # it has just exited
                 continue
 
     async def freeze(self) -> bool:
-        """Stop every process where it is; False if the machine has no freezer."""
+        """Freeze every process; False if the host has no freezer."""
         if self._cgroup is None:
             self._cgroup = Cgroup(self.settings.instance, self.settings.id)
         descriptor = await self._cgroup.freeze(lambda: stats.descendants(self.pid))
         if descriptor is None:
             return False
-        # Version 1 keeps even the killed frozen: the silo thaws its processes should the service die meanwhile.
+        # cgroup version 1 keeps even killed processes frozen: the silo thaws them if the service dies meanwhile.
         try:
             self._channel.post(channel.THAW, 0, descriptors=[descriptor])
         except ClosedError:
@@ -261,7 +262,7 @@ class Silo:
     # -- binds
 
     async def add_bind(self, bind: Bind) -> None:
-        """Show a directory or file of the host in the silo; raises LaunchError."""
+        """Attach a directory or file of the host in the silo; raises LaunchError."""
         try:
             tree = open_tree(bind.source)
         except OSError as error:
@@ -294,7 +295,7 @@ class Silo:
         if reply.errno:
             raise LaunchError(E_INVALID_ARGUMENT, f"nothing is mapped to '{target}': {os.strerror(reply.errno)}")
 
-    # -- the silo's own process
+    # -- the silo program
 
     async def _launch(self) -> None:
         ours, theirs = channel.pair()
@@ -303,7 +304,7 @@ class Silo:
             launcher = start_program(self.settings.hostname or self.settings.id, self.settings.root or "", theirs)
         finally:
             theirs.close()
-        # The program makes its namespaces, leaves pid 1 of them to us as our own child, says so and ends.
+        # The program creates the namespaces, leaves their pid 1 as a child of this process, reports its pid and exits.
         hello, _ = await asyncio.gather(self._hello, reaped(launcher))
         if hello.errno:
             raise LaunchError(E_FAIL, f"the silo's {hello.stage} could not be made: {os.strerror(hello.errno)}")
@@ -344,7 +345,7 @@ class Silo:
                 self._stats.record_peak(reply.peak_bytes)
                 process.finish(self._exit_code(process, reply))
         elif reply.kind == channel.DONE:
-            # Whoever asked was cancelled: nobody would ever look after the process.
+            # The caller of spawn was cancelled: no one else will close or stop the process.
             reply.close()
             try:
                 self._channel.post(channel.SIGNAL, reply.serial, number=signal.SIGKILL)
@@ -360,8 +361,8 @@ class Silo:
     def _on_hangup(self) -> None:
         for future in (self._hello, self._ready):
             if not future.done():
-                future.set_exception(LaunchError(E_FAIL, "the silo ended while it was starting"))
-                future.exception()  # it may be that nobody waits for this one
+                future.set_exception(LaunchError(E_FAIL, "the silo exited while it was starting"))
+                future.exception()  # marks it as retrieved: this one may have no waiter
 
 
 def _close(descriptors: Any) -> None:

@@ -1,4 +1,4 @@
-"""A process in a silo: its streams, how it is signalled, and what its end looks like to Windows."""
+"""A process in a silo: its streams, its signals, and its exit code as Windows reports it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ E_FAIL = 0x80004005
 
 STATUS_CONTROL_C_EXIT = 0xC000013A
 STATUS_COMMITMENT_LIMIT = 0xC000012D
-# What a process ended by HcsTerminateProcess reports.
+# The exit code of a process that HcsTerminateProcess has killed.
 TERMINATED = 0xFFFFFFFF
 
-# Console control events. Every one of them ends a program that has no handler for it, with STATUS_CONTROL_C_EXIT.
+# Console control events. Each terminates a program that has no handler for it, with STATUS_CONTROL_C_EXIT.
 CONTROL_SIGNALS = {
     "CtrlC": signal.SIGINT,
     "CtrlBreak": signal.SIGQUIT,
@@ -65,7 +65,7 @@ class LaunchError(Exception):
 
 
 def launch_error(reply: Reply, program: str, directory: str, user: str) -> LaunchError:
-    """Why a process did not start, in Windows' words."""
+    """Why a process did not start, as Windows reports it."""
     reason = os.strerror(reply.errno)
     if reply.stage == "user":
         return LaunchError(E_NO_SUCH_USER, f"the user name '{user}' is not known in the container")
@@ -80,22 +80,22 @@ def launch_error(reply: Reply, program: str, directory: str, user: str) -> Launc
     if reply.errno == errno.E2BIG:
         return LaunchError(E_TOO_LONG, "the command line or a variable is too long for a process")
     if reply.errno in (errno.EAGAIN, errno.ENOMEM):
-        return LaunchError(E_NOT_ENOUGH_MEMORY, f"no room for another process in the compute system: {reason}")
+        return LaunchError(E_NOT_ENOUGH_MEMORY, f"no resources for another process in the compute system: {reason}")
     return LaunchError(E_FAIL, f"starting '{program}' failed ({reply.stage}): {reason}")
 
 
 def windows_exit_code(wait_status: int, exit_code: int) -> int:
-    """The 32-bit code of an ended process: its own, or the one of the exception that Linux calls a signal."""
+    """The 32-bit exit code: the process's own, or the code of the exception that corresponds to a Linux signal."""
     if os.WIFSIGNALED(wait_status):
         return _EXCEPTION_CODES.get(signal.Signals(os.WTERMSIG(wait_status)), TERMINATED)
     return exit_code
 
 
 class SiloProcess:
-    """A running or ended process. Its descriptors belong to it: hand out duplicates, and `close` it in the end.
+    """A running or exited process. It owns its descriptors: pass duplicates to others, and call `close` at the end.
 
-    `stdin` is kept open until `close_stdin`, whatever the holder of a duplicate does: as with HCS, a process sees the
-    end of its input when both have let go.
+    `stdin` stays open until `close_stdin`, even if the holder of a duplicate closes it: as with HCS, a process reads
+    the end of its input only when both are closed.
     """
 
     def __init__(self, pid: int, send_signal: Callable[[int], bool], console: bool) -> None:
@@ -110,15 +110,15 @@ class SiloProcess:
         self._send_signal = send_signal
 
     def signal(self, name: str) -> bool:
-        """Send a console control event to the process and those that share its console; False if it has ended."""
+        """Send a console control event to the process and those that share its console; False if it has exited."""
         return self._send_signal(CONTROL_SIGNALS[name])
 
     def signal_number(self, number: int) -> bool:
-        """Send a signal as a Linux guest does."""
+        """Send a signal by its Linux number."""
         return self._send_signal(number)
 
     def kill(self) -> bool:
-        """End this process, as TerminateProcess does: not its children, with no chance to object."""
+        """Kill this process, as TerminateProcess does: not its children, and without a chance to clean up."""
         if self.exited.done():
             return False
         self.killed = True
@@ -130,7 +130,7 @@ class SiloProcess:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def close_stdin(self) -> None:
-        """Let go of the input. A console has no end of its input, so its end-of-file key is pressed instead."""
+        """Close the input. A console's input cannot be closed, so its end-of-file character is sent instead."""
         if self.stdin is None:
             return
         if self.console and not self.exited.done():
@@ -142,7 +142,7 @@ class SiloProcess:
         self.stdin = None
 
     def close(self) -> None:
-        """Let go of all streams."""
+        """Close all streams."""
         for name in ("stdin", "stdout", "stderr", "_master"):
             descriptor = getattr(self, name)
             if descriptor is not None:
@@ -155,15 +155,15 @@ class SiloProcess:
         self.stdout = os.dup(master) if stdout else None
 
     def finish(self, code: int) -> None:
-        """The process has ended. Its streams stay: it may have ended before they could be handed out."""
+        """The process has exited. Its streams stay open: it may exit before they are handed out."""
         if not self.exited.done():
             self.exited.set_result(code)
 
 
 async def request_shutdown(processes: Iterable[SiloProcess], timeout: float) -> None:
-    """Tell every process that the machine shuts down, and wait for those that heed it."""
-    asked = list(processes)
-    for process in asked:
+    """Send CtrlShutdown to every process, and wait for those that react to it."""
+    signalled = list(processes)
+    for process in signalled:
         process.signal("CtrlShutdown")
-    if asked:
-        await asyncio.wait([process.exited for process in asked], timeout=timeout)
+    if signalled:
+        await asyncio.wait([process.exited for process in signalled], timeout=timeout)

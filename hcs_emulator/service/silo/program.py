@@ -1,4 +1,4 @@
-"""Starting `native/silo/main.c` and waiting for its end."""
+"""Start of the silo program (`native/silo/main.c`), and reaping of children."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from hcs_emulator.service.silo.process import E_FAIL, LaunchError
 
 BUILD = Path(__file__).resolve().parents[2] / "native" / "build"
-_SOCKET, _COMMANDS = 3, 4  # the descriptors the program finds its socket and the stand-in commands at
+_SOCKET, _COMMANDS = 3, 4  # descriptors of the program: its socket, and the stand-in commands
 
 
 def start_program(hostname: str, root: str, channel: socket.socket) -> int:
-    """Start the program with its end of the channel; answers the launcher's pid. Raises LaunchError."""
+    """Start the program with its end of the channel; returns the launcher's pid. Raises LaunchError."""
     try:
         commands = os.open(BUILD / "cmd", os.O_RDONLY)
     except FileNotFoundError as error:
         message = f"the emulator's programs are not built ({error.filename} is missing): run make native"
         raise LaunchError(E_FAIL, message) from error
-    # Duplicates above the places they go to, so that none is overwritten before it is in place.
+    # Duplicates above the target numbers, so that no dup2 overwrites a source.
     sources = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _COMMANDS + 1) for descriptor in (channel, commands)]
     try:
         # posix_spawn does not copy the service's memory, as fork would.
@@ -45,7 +45,7 @@ def start_program(hostname: str, root: str, channel: socket.socket) -> int:
 
 
 async def reaped(pid: int) -> int:
-    """Wait for a child of ours without blocking, and take its status."""
+    """Wait for a child without blocking, and return its wait status."""
     loop = asyncio.get_running_loop()
     pidfd = os.pidfd_open(pid)
     ended: asyncio.Future[None] = loop.create_future()
@@ -57,7 +57,7 @@ async def reaped(pid: int) -> int:
         os.close(pidfd)
     try:
         return os.waitpid(pid, 0)[1]
-    except ChildProcessError:  # somebody else's SIGCHLD handler was quicker
+    except ChildProcessError:  # another SIGCHLD handler has reaped it
         return 0
 
 

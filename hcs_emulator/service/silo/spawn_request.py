@@ -1,4 +1,4 @@
-"""HCS process parameters, in the words of the silo."""
+"""HCS process parameters as the fields of the silo's SPAWN request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFAULT_ENVIRONMENT = {
 
 
 class SpawnRequest:
-    """HCS process parameters, in the words of the silo."""
+    """HCS process parameters as the fields of the silo's SPAWN request."""
 
     def __init__(self, parameters: Mapping[str, Any], hostname: str) -> None:
         command_line: str = parameters.get("CommandLine") or ""
@@ -49,7 +49,7 @@ class SpawnRequest:
         self.console = bool(parameters.get("EmulateConsole"))
         height, width = parameters.get("ConsoleSize") or (25, 80)
         self.console_size = (int(height) & 0xFFFF, int(width) & 0xFFFF)
-        # A console has no error stream of its own.
+        # A console has no separate error stream.
         names = {"stdin": "CreateStdInPipe", "stdout": "CreateStdOutPipe", "stderr": "CreateStdErrPipe"}
         self.pipes = [name for name, member in names.items() if parameters.get(member)]
         environment = _environment(parameters, hostname, account, self.console)
@@ -64,16 +64,16 @@ class SpawnRequest:
 
 
 def _user(name: str) -> tuple[str, str]:
-    """The name to look up in the silo's passwd file ("" for Windows' own accounts), and the name to show."""
+    """The name to look up in the silo's passwd file ("" for Windows' built-in accounts), and the name to display."""
     account = name.rpartition("\\")[2]
     return ("" if account.lower() in _BUILT_IN_USERS else account), account or "ContainerAdministrator"
 
 
 def _environment(parameters: Mapping[str, Any], hostname: str, account: str, console: bool) -> dict[str, str]:
-    """The variables of the process: Windows' own, overridden by the given ones without regard to case."""
+    """The environment of the process: Windows' defaults, overridden by the given variables, names in any case."""
     given = {str(name): str(value) for name, value in (parameters.get("Environment") or {}).items()}
     if parameters.get("CommandArgs"):
-        return given  # a Linux process: exactly what was asked for
+        return given  # a Linux process: exactly the given variables
     defaults = {**_DEFAULT_ENVIRONMENT, "COMPUTERNAME": hostname.upper(), "USERNAME": account}
     if console:
         defaults["TERM"] = "xterm"

@@ -1,7 +1,7 @@
-"""True memory of the processes in a silo, in HCS's units (100 ns, bytes).
+"""Stats of the processes in a silo, in HCS's units (100 ns, bytes).
 
-They come from /proc. What has ended is not lost: whatever a process used is added to its parent's account when it is
-reaped, and every orphan's parent is pid 1 of the silo. A cgroup, where there is one, knows memory better.
+They come from /proc. Exited processes are included: the kernel adds what a process used to its parent when it is
+reaped, and the parent of every orphan is pid 1 of the silo. A cgroup, if there is one, is more exact for memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STORAGE = {"syscr": "read_count", "read_bytes": "read_bytes", "syscw": "write_c
 
 
 def descendants(pid: int) -> list[int]:
-    """Everything that runs below `pid`, parents first."""
+    """All descendants of `pid`, parents first."""
     found: list[int] = []
     queue = [pid]
     while queue:
@@ -37,7 +37,7 @@ def descendants(pid: int) -> list[int]:
 
 
 class ProcessUsage:
-    """What a process has used until now, and what those of its children that it has reaped have."""
+    """Processor time and storage I/O of a process and of the children that it has reaped."""
 
     __slots__ = ("kernel", "storage", "user")
 
@@ -47,24 +47,24 @@ class ProcessUsage:
 
 
 class StatsCollector:
-    """Figures over the life of one silo; remembers the peak."""
+    """Collects the stats of one silo; remembers the memory peak."""
 
     def __init__(self) -> None:
         self._peak = 0
 
     def record_peak(self, size: int) -> None:
-        """A process has ended that once used this much."""
+        """Record the peak memory of a process."""
         self._peak = max(self._peak, size)
 
     def statistics(self, pid: int, started_at: float, cgroup: Cgroup | None) -> dict[str, Any]:
-        """Of everything below `pid`, which is the emulator's own."""
+        """The Statistics property of all processes below `pid`, the silo program."""
         processes = descendants(pid)
         return self.document([ProcessUsage(process) for process in (pid, *processes)], processes, started_at, cgroup)
 
     def document(
         self, used: Iterable[ProcessUsage], processes: Iterable[int], started_at: float, cgroup: Cgroup | None
     ) -> dict[str, Any]:
-        """What was used by whom, running or not, and how much memory the running ones have."""
+        """The Statistics property: `used` by running and exited processes, and the memory of the running ones."""
         now = time.time()
         user = kernel = private = 0
         storage = dict.fromkeys(_STORAGE.values(), 0)
@@ -104,13 +104,13 @@ class StatsCollector:
 
 
 def process_list(pid: int) -> list[dict[str, Any]]:
-    """One entry for each process of the silo but pid 1, which is the emulator's."""
+    """One entry for each process of the silo except pid 1, the silo program."""
     entries = [process_entry(process) for process in descendants(pid)]
     return sorted((entry for entry in entries if entry), key=lambda entry: str(entry["CreateTimestamp"]))
 
 
 def process_entry(process: int) -> dict[str, Any]:
-    """Empty when it has ended."""
+    """An entry of HCS's ProcessList property; empty when the process has exited."""
     fields = _stat(process)
     if fields is None or fields[1] in "ZX":
         return {}
@@ -128,19 +128,19 @@ def process_entry(process: int) -> dict[str, Any]:
 
 
 def started(process: int) -> float:
-    """When, in seconds since the machine did; 0.0 when it has ended."""
+    """The start time in seconds since boot; 0.0 when the process has exited."""
     fields = _stat(process)
     return int(fields[2][19]) * _TICK_100NS / 10_000_000 if fields is not None else 0.0
 
 
 def timestamp(seconds: float) -> str:
-    """Windows' resolution: seven digits."""
+    """An ISO 8601 time with seven digits, as Windows writes it."""
     moment = datetime.datetime.fromtimestamp(seconds, datetime.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + "0Z"
 
 
 def _stat(pid: int) -> tuple[str, str, list[str]] | None:
-    """Name, state, and the fields from the state on (so that field n of proc(5) is at n - 3)."""
+    """Name, state, and the fields from the state on (field n of proc(5) is at n - 3)."""
     text = _read(f"/proc/{pid}/stat")
     start, end = text.find("("), text.rfind(")")
     if end < 0:
@@ -150,7 +150,7 @@ def _stat(pid: int) -> tuple[str, str, list[str]] | None:
 
 
 def _times(pid: int) -> tuple[int, int]:
-    """With those of children that it has reaped."""
+    """User and kernel time, including those of reaped children."""
     fields = _stat(pid)
     if fields is None:
         return 0, 0
@@ -182,8 +182,9 @@ def _storage(pid: int) -> dict[str, int]:
 
 
 def _read(path: str) -> str:
-    """The content of a file in /proc; empty when the process is gone. Without a file object, which costs more than the
-    kernel does: an exit waits for these memory."""
+    """The content of a file in /proc; empty when the process has exited. It uses no file object, which would cost more
+    than the system calls: task exits wait for these stats.
+    """
     data = b""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,1 +1,1 @@
-"""Layers, virtual disks and mounts."""
+"""Layers, virtual disks, access of VMs to files, and mounts."""

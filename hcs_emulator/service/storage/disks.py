@@ -1,4 +1,4 @@
-"""virtdisk's calls on disks that are directories (see layers.py)."""
+"""virtdisk.dll's calls on disks that are directories (see layers.py)."""
 
 from __future__ import annotations
 

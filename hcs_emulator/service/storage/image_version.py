@@ -1,7 +1,7 @@
-"""Which build of Windows an image is of, and what a host makes of it.
+"""The Windows build of an image, and whether a host can run it.
 
-A stand-in image may carry its version in `Windows/os-version` (`10.0.20348.2031`); a real host looks into the registry
-of the base layer. Without one, nothing is known and everything fits.
+An image for the emulator may have its version in `Windows/os-version` (`10.0.20348.2031`); a real host reads the
+registry of the base layer. An image without a version is compatible with every host.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from hcs_emulator.service.errors import HCS_E_IMAGE_MISMATCH, HcsError
 from hcs_emulator.service.storage.layers import layer_files
 
 FILE = os.path.join("Windows", "os-version")
-# From here on the interfaces between user and kernel mode are stable from one generation to the next.
+# From this build on, the interface between user and kernel mode is stable from one generation to the next.
 STABLE = (20348, 26100)
 
 
 def image_build(directories: Iterable[str]) -> int:
-    """The first that is told, from the top layer to the base; 0 for none."""
+    """The first build found, from the top layer to the base; 0 for none."""
     for directory in directories:
         try:
             with open(os.path.join(layer_files(directory), FILE), encoding="ascii") as file:

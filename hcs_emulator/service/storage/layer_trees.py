@@ -1,5 +1,5 @@
-"""Layer calls that move whole trees: import, export, copy, destroy. They run in threads, so that other calls go on
-meanwhile.
+"""Layer calls that copy or remove whole trees: import, export, copy, destroy. They run in threads, so that other calls
+are not delayed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hcs_emulator.service.schema.common import LAYER
 from hcs_emulator.service.schema.shapes import Enum, Int, ListOf, Record, check
 from hcs_emulator.service.storage.layers import SANDBOX, Layers, absolute, layer_files
 
-# The version is not looked at: real callers send it empty.
+# The version is ignored: real callers send it empty.
 LAYER_DATA = Record(
     {
         "SchemaVersion": Record({"Major": Int(), "Minor": Int()}),
@@ -31,7 +31,7 @@ LAYER_DATA = Record(
     }
 )
 
-# What a directory must have, one of them, before it is deleted as a layer.
+# A directory is deleted as a layer only if it has one of these.
 _MARKS = (SANDBOX, "Files", "layerchain.json", "blob.vhdx", "Hives")
 
 
@@ -64,7 +64,7 @@ async def import_layer(path: str | None, source: str | None, parents: list[str])
 
 
 async def export_layer(path: str | None, destination: str | None) -> None:
-    """A scratch exports what was written to it, another layer its files."""
+    """A scratch layer exports its changes, another layer its files."""
     layer, target = absolute(path), absolute(destination)
     scratch = os.path.join(layer, SANDBOX + ".d", "upper")
     origin = scratch if os.path.isdir(scratch) else layer_files(layer)
@@ -96,7 +96,7 @@ async def destroy_layer(layers: Layers, path: str | None) -> None:
 
 
 def setup_base_layer(path: str | None) -> None:
-    """The registry hives and the layout file that Windows derives from a base layer; ours are empty."""
+    """The registry hives and the layout file that Windows derives from a base layer; here they are empty."""
     layer = absolute(path)
     if not os.path.isdir(layer):
         raise HcsError(ERROR_PATH_NOT_FOUND, f"{layer} does not exist", data=layer)

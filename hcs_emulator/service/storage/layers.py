@@ -2,14 +2,14 @@
 
 A layer is a directory. Its files are in `Files` below it when that exists (as Windows' own layers have them), else in
 itself. A VHD is a marker file, and its content is the directory of the same name with `.d` added: the scratch layer's
-`sandbox.vhdx` has its content in `sandbox.vhdx.d`. Nothing else tells a disk from a file, so copying the marker makes
-an empty disk.
+`sandbox.vhdx` has its content in `sandbox.vhdx.d`. Nothing else distinguishes a disk from a file, so copying the marker
+creates an empty disk.
 
-    CreateSandboxLayer    makes the marker and the content directory
+    CreateSandboxLayer    creates the marker and the content directory
     ActivateLayer         gives the scratch a volume: \\\\?\\Volume{guid}\\
     PrepareLayer          mounts the parents with the scratch over them at <emulator directory>/volumes/<guid>
     UnprepareLayer        unmounts
-    DeactivateLayer       takes the volume away
+    DeactivateLayer       removes the volume
 
 A volume that a compute system was created on is in use: it can be neither unprepared nor deactivated until the system
 has exited.
@@ -38,7 +38,7 @@ from hcs_emulator.service.storage import mounts
 SANDBOX = "sandbox.vhdx"
 DEFAULT_SIZE = 20 << 30
 _VOLUME = re.compile(r"\\\\\?\\Volume\{([0-9a-fA-F-]{36})\}(?:\\(.*))?\Z", re.DOTALL)
-# Stable names for layers: any mapping will do, as Windows keeps its own secret.
+# The namespace of layer GUIDs. Windows does not document its own mapping, so any stable one is valid.
 _NAMES = uuid.UUID("b2a9b5c4-6f6a-4d0c-9d0e-7c9a3f2d1e10")
 
 
@@ -47,7 +47,7 @@ def name_to_guid(name: str) -> str:
 
 
 def disk_content(path: str) -> str:
-    """The directory that stands for what is on a disk."""
+    """The directory that holds the content of a disk."""
     return path + ".d"
 
 
@@ -67,7 +67,7 @@ class Volume:
         self.prepared = False
         self.is_image = False
         self.users: set[str] = set()
-        self.parents: set[str] = set()  # volumes of images under it
+        self.parents: set[str] = set()  # GUIDs of image volumes below it
 
 
 class Layers:
@@ -77,7 +77,7 @@ class Layers:
         self._by_guid: dict[str, Volume] = {}
         self._filters: set[str] = set()  # directories with a filter attached by computestorage's calls
         os.makedirs(directory, mode=0o700, exist_ok=True)
-        self._unmount_all()  # what a killed service left behind
+        self._unmount_all()  # stale mounts of a killed service
 
     def close(self) -> None:
         for path in list(self._filters):
@@ -90,12 +90,10 @@ class Layers:
         for name in os.listdir(self._directory):
             os.rmdir(os.path.join(self._directory, name))
 
-    # names
+    # paths
 
     def resolve(self, path: str) -> str | None:
-        """The real path behind a host path of a document: a volume path, a pipe, or a plain one. None when it is not
-        there.
-        """
+        """The Linux path of a host path in a document: a volume path, or a plain one. None when it does not exist."""
         match = _VOLUME.match(path)
         if match is not None:
             volume = self._by_guid.get(match[1].lower())
@@ -178,7 +176,7 @@ class Layers:
         return "" if os.path.exists(os.path.join(layer, SANDBOX)) else layer
 
     def mount_union(self, target: str, parents: list[str], disk: str) -> None:
-        """Parents (topmost first) with a disk's content over them, at `target`."""
+        """Mount the parents (topmost first) with a disk's content over them at `target`."""
         self._require_parents(parents)
         content = disk_content(disk)
         upper, work = os.path.join(content, "upper"), os.path.join(content, "work")
@@ -196,7 +194,7 @@ class Layers:
     # composite images
 
     def mount_image(self, guid: str, directory: str, name: str) -> None:
-        """An image is a marker file with its content in a directory beside it, as a disk is."""
+        """An image is a marker file with its content in a directory beside it, like a disk."""
         image = os.path.join(absolute(directory), name)
         if not os.path.isfile(image) or not os.path.isdir(disk_content(image)):
             raise HcsError(ERROR_PATH_NOT_FOUND, f"there is no image {image}", data=image)
@@ -214,10 +212,10 @@ class Layers:
             raise HcsError(ERROR_SHARING_VIOLATION, f"volume {guid} is under a scratch", data=guid)
         del self._by_guid[guid]
 
-    # filters of computestorage
+    # storage filters
 
     def attach_filter(self, path: str | None, parents: list[str]) -> None:
-        """Lay the parents under a writable directory, in place."""
+        """Mount the parents below a writable directory, in place."""
         layer = absolute(path)
         volume = self._volume(path or "")
         if volume is not None:

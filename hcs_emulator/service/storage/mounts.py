@@ -1,4 +1,4 @@
-"""mount(2) and umount2(2), without the cost of starting a program for each."""
+"""mount(2) and umount2(2) by ctypes, without starting a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -
 
 
 def unmount(target: str) -> None:
-    """Detach at once; whoever still uses it keeps it until done."""
+    """Detach at once; processes that use the mount keep it until they close it."""
     _check(_libc.umount2(os.fsencode(target), MNT_DETACH), target)
 
 

@@ -1,4 +1,4 @@
-"""Who may open which disk: access that was granted to VMs, as file permissions hold it on Windows."""
+"""Access of VMs to disks (HcsGrantVmAccess), which Windows stores as file permissions."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ class VmAccess:
         return any(path in self._paths.get(who, ()) for who in (vm, self.EVERY_VM))
 
     def revoke_all(self, vm: str) -> None:
-        """The VM is gone for good: on Windows its account is, too."""
+        """The VM is removed: on Windows its account is, too."""
         self._paths.pop(vm, None)

@@ -1,1 +1,1 @@
-"""The sockets and frames between native libraries and the service."""
+"""Sockets and frames between the native library and the service."""

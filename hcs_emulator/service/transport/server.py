@@ -1,11 +1,10 @@
 """The socket that native libraries connect to.
 
-One event loop serves all clients. Each client is a connection: its frames become calls of a Dispatcher, begun in the
-order sent and answered in completion order. What a client can do wrong (garbage, dying in the middle of a call, not
-reading its answers, asking for too much at once) ends or slows that client alone.
+One event loop serves all clients. Each client is a connection: its frames become calls of a Dispatcher, started in the
+order sent and answered in completion order. A client that misbehaves (invalid frames, death during a call, unread
+responses, too many calls) affects only itself.
 
-asyncio's own streams cannot pass descriptors, which process calls need, so sockets are watched with add_reader and
-add_writer.
+asyncio's streams cannot pass descriptors, which process calls need, so the sockets use add_reader and add_writer.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from hcs_emulator.service.transport.wire import Reply, Request, RequestReader, W
 __all__ = ["Client", "Dispatcher", "Reply", "Request", "Server", "serve"]
 
 MAX_CLIENTS = 4096
-# Waits hold a call each. More are refused; not reading them could starve the very call that would end the waits.
+# Each wait is a call. More calls are refused; not reading them could block the call that ends the waits.
 MAX_CALLS_PER_CLIENT = 8192
 PAUSE_READING_AT = 1 << 20  # unsent bytes
 DROP_AT = 256 << 20
@@ -44,16 +43,15 @@ _WAITS = frozenset({"HcsWaitForComputeSystemExit", "HcsWaitForProcessExit"})
 
 
 class Dispatcher(Protocol):
-    """What stands behind the socket."""
+    """What a server passes its calls to."""
 
     async def call(self, client: Client, request: Request) -> Reply: ...
 
     def disconnected(self, client: Client) -> None:
         """Close all handles of the client.
 
-        Calls still running are not cancelled (except waits for an exit), as HCS finishes what a dead client began. When
-        such a late call answers with a handle, disconnected() is called again, so that nothing stays open for a client
-        that is gone.
+        Running calls are not cancelled (except waits for an exit), as HCS finishes what a dead client started. When
+        such a call returns a handle, disconnected() is called again, so that no handle of the client stays open.
         """
 
 
@@ -75,11 +73,11 @@ class Client:
         self._loop.add_reader(sock, self._readable)
 
     def send_event(self, handle: int, event_type: int, document: str | None = None) -> None:
-        """Queue an event; does nothing when the client is gone."""
+        """Queue an event; does nothing when the client is disconnected."""
         self._send(encode_event(handle, event_type, document), ())
 
     def disconnect(self) -> None:
-        """End the connection, as when the service dies as seen by this client."""
+        """Close the connection; for the client this looks like the death of the service."""
         if not self.connected:
             return
         self.connected = False
@@ -96,12 +94,12 @@ class Client:
         self._server.dispatcher.disconnected(self)
 
     def kill(self) -> None:
-        """End the process at the other side, as a crash of it would."""
+        """Kill the client's process."""
         if self.connected:
             os.kill(self.pid, signal.SIGKILL)
 
     def cancel_calls(self) -> list[asyncio.Task[None]]:
-        """For the end of the service: stop all that runs, and say what to wait for."""
+        """Cancel all running calls at the stop of the service; the tasks to wait for."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -159,7 +157,7 @@ class Client:
         else:
             self._watch()
         if self._unsent_bytes > DROP_AT:
-            print(f"client {self.pid} dropped: it does not read its answers", file=sys.stderr, flush=True)
+            print(f"client {self.pid} dropped: it does not read its responses", file=sys.stderr, flush=True)
             self.disconnect()
 
     def _flush(self) -> None:
@@ -171,7 +169,7 @@ class Client:
             except BlockingIOError:
                 break
             except OSError as error:
-                if error.errno == errno.ETOOMANYREFS:  # too many descriptors under way: they leave as clients read
+                if error.errno == errno.ETOOMANYREFS:  # too many descriptors in flight: clients have to read some first
                     self._loop.remove_writer(self._socket)
                     self._loop.call_later(0.01, self._flush_if_connected)
                     return
@@ -217,11 +215,11 @@ class Server:
         self._loop.add_reader(sock, self._acceptable)
 
     async def close(self) -> None:
-        """Stop listening, drop all clients, and wait until their calls have ended."""
+        """Stop listening, disconnect all clients, and wait until their calls have ended."""
         if self._closed:
             return
         self._closed = True
-        with contextlib.suppress(FileNotFoundError):  # somebody may have removed the whole directory
+        with contextlib.suppress(FileNotFoundError):  # the whole directory may have been removed
             os.unlink(self.path)
         self._loop.remove_reader(self._socket)
         self._socket.close()
@@ -258,9 +256,9 @@ class Server:
 
 
 async def serve(path: str | os.PathLike[str], dispatcher: Dispatcher) -> Server:
-    """Listen at path, which only this user can open. Raise FileExistsError when another service already does.
+    """Listen at path, accessible to this user only. Raises FileExistsError when another service listens there.
 
-    The lock decides who serves, not the socket file: a file that a killed service left behind is replaced.
+    The lock decides which service runs, not the socket file: a stale file of a killed service is replaced.
     """
     path = os.fspath(path)
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)

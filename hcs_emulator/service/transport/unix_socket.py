@@ -1,4 +1,4 @@
-"""A Unix socket that gets its name when it listens, so that whoever finds the name can connect."""
+"""Unix sockets that appear at their path only when they listen, so that a client that finds the path can connect."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def listening_socket(path: str) -> Iterator[socket.socket]:
-    """A socket that is to listen when the block ends, and is at `path` from then on, for this user alone. A leftover
-    there is replaced. If the block fails, the socket is closed."""
+    """A socket bound under a temporary name. The block must make it listen; then it appears at `path`, for this user
+    only, and replaces a stale file there. If the block fails, the socket is closed.
+    """
     sock = socket.socket(socket.AF_UNIX)
     temporary = path + ".new"
     try:

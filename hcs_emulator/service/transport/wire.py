@@ -23,12 +23,12 @@ _DEFINITION = re.compile(r'^CALL\((\d+), (\w+), "(\w*)", "(\w*)", "([\w* ]*)"\)$
 
 
 class WireError(ValueError):
-    """The peer sent something that is not a frame: nothing after it can be trusted."""
+    """The peer sent an invalid frame; the rest of the stream cannot be interpreted."""
 
 
 @attrs.frozen
 class CallDefinition:
-    """One line of calls.def: what a call is named and what its arguments are named."""
+    """One line of calls.def: the name of a call and the names of its arguments."""
 
     number: int
     name: str
@@ -62,7 +62,7 @@ class Request:
 
 @attrs.define
 class Reply:
-    """The answer to a call. Descriptors in streams belong to the transport, which closes them after sending."""
+    """The response to a call. The transport owns the descriptors in streams and closes them after sending."""
 
     hresult: int = 0
     handle: int = 0
@@ -98,13 +98,13 @@ def encode_request(request_id: int, request: Request) -> bytes:
 
 
 class RequestReader:
-    """Collects bytes from one client and yields (id, request) for every whole frame."""
+    """Collects bytes of one client and yields (id, request) for every complete frame."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[int, Request]]:
-        """Raise WireError at the first thing that is not a request."""
+        """Raises WireError at the first invalid frame."""
         buffer = self._buffer
         buffer += data
         while len(buffer) >= _FRAME.size:

@@ -192,10 +192,10 @@ async def _kill_and_wait(pidfd: int) -> None:
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     except OSError:
         pass
-    loop, gone = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(pidfd, gone.set)
+    loop, exited = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(pidfd, exited.set)
     try:
-        await asyncio.wait_for(gone.wait(), SILO_TIMEOUT)
+        await asyncio.wait_for(exited.wait(), SILO_TIMEOUT)
     except TimeoutError:
         print("a silo of a VM does not exit", file=sys.stderr, flush=True)
     finally:

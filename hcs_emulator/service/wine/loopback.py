@@ -1,12 +1,11 @@
-"""Clients under Wine: the emulator's DLLs, which come over TCP on the loopback interface.
+"""Clients under Wine: the emulator's DLLs, connected over TCP on the loopback interface.
 
-Whoever knows the secret in `<directory>/loopback`, a file that only its owner can read, is let in. A connection begins
-with the secret and a ticket. Ticket 0 is a native library: its frames are those of Unix clients, except that
-descriptors cannot ride along. Instead a frame of kind 4 with a ticket for each stream precedes the response, and the
-library opens a connection for each. The lowest bit of a ticket says whether the stream is an input of the process.
+A client must know the secret in `<directory>/loopback`, a file that only its owner can read. A connection begins with
+the secret and a ticket. Ticket 0 is a native library: its frames are those of Unix clients, except that descriptors
+cannot be attached. Instead, a frame of kind 4 with a ticket for each stream precedes the response, and the library
+opens a connection for each. The lowest bit of a ticket is set if the stream is an input of the process.
 
-Paths in requests are Windows' own and become Linux paths here (`windows_paths`), so that nothing behind this page has
-to know where a client lives.
+Paths in requests are Windows paths and are translated here (`paths`), so no other module needs to know about Wine.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Taker = Callable[[socket.socket], None]
 
 
 class Loopback:
-    """The listening socket, its clients, and what waits to be fetched by ticket."""
+    """The listening socket, its clients, and the open tickets."""
 
     def __init__(self, directory: str, server: Server, paths: WindowsPaths) -> None:
         self.server = server
@@ -74,21 +73,21 @@ class Loopback:
         try:
             os.unlink(self._path)
         except FileNotFoundError:
-            pass  # somebody removed the whole directory
+            pass  # the whole directory was removed
 
     def offer(self, taker: Taker, *, is_input: bool = False) -> int:
-        """A ticket by which a connection is fetched, once."""
+        """A new ticket, valid for one connection, which `taker` gets."""
         self._last += 2
         ticket = self._last | is_input
         self._tickets[ticket] = taker
         return ticket
 
     def withdraw(self, ticket: int) -> bool:
-        """True if nobody has come for it, and now nobody can."""
+        """Invalidate a ticket; True if it was not used."""
         return self._tickets.pop(ticket, None) is not None
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """In the background, until the end of the service at the latest."""
+        """Run in the background, until the service stops at the latest."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -128,7 +127,7 @@ class Loopback:
     # -- streams
 
     def offer_stream(self, descriptor: int, *, is_input: bool) -> int:
-        """A ticket for a process's end of a pipe, which is ours from here on."""
+        """A ticket for a process's end of a pipe. Takes ownership of the descriptor."""
         move = self._move_in if is_input else self._move_out
         ticket = self.offer(lambda connection: self.run(move(connection, descriptor)), is_input=is_input)
 
@@ -147,7 +146,7 @@ class Loopback:
             while data := await reader.read(COPY):
                 await self._loop.sock_sendall(connection, data)
         except OSError:
-            pass  # the client has closed its end, or a console has ended
+            pass  # the client has closed its end, or the console was closed
         finally:
             transport.close()
             connection.close()

@@ -1,8 +1,7 @@
-"""Paths of a Wine prefix, in the words of Linux.
+"""Windows paths of a Wine prefix as Linux paths.
 
-`C:\\x` is `<prefix>/dosdevices/c:/x`. Windows does not distinguish case, so what is there is looked for without regard
-to it, name by name. In documents only members that name files of the host are touched: what a container calls `C:\\` is
-its own business.
+`C:\\x` is `<prefix>/dosdevices/c:/x`. Windows paths are case-insensitive, so each component is looked up in any case.
+In documents only members with host paths are translated: a container's `C:\\` is its own.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 from hcs_emulator.service.transport.wire import Request
 
 _DRIVE = re.compile(r"(?:\\\\\?\\)?([A-Za-z]):(?:[\\/]|\Z)")
-# What Wine calls the volume of a drive: its letter is in the last two digits.
+# Wine's name for the volume of a drive: the last two digits are the drive letter.
 _VOLUME = re.compile(r"\\\\\?\\Volume\{00000000-0000-0000-0000-0000000000([0-9A-Fa-f]{2})\}(?=\\|\Z)")
 # Members of HCS documents and layer data whose values are paths of the host.
 _HOST_MEMBERS = frozenset(
@@ -38,7 +37,7 @@ class WindowsPaths:
             try:
                 return json.dumps(self._document(json.loads(text)))
             except ValueError:
-                return text  # the service will say what is wrong with it
+                return text  # the service reports what is wrong with it
         return text
 
     def _document(self, value: Any, member: str = "") -> Any:
@@ -67,7 +66,7 @@ def _is_of_drive(path: str) -> bool:
 
 
 def _spelling(directory: str, name: str) -> str:
-    """The name as it is spelt there; as given when there is none."""
+    """The name as the directory has it; unchanged when there is none."""
     if os.path.lexists(os.path.join(directory, name)):
         return name
     try:

@@ -1,7 +1,7 @@
-"""Which processes of Linux are a Windows program, and what they use.
+"""The Linux processes of a Windows program under Wine, and their stats.
 
-Wine's ids of processes are its own, and a program's parent, for Linux, is not who started it. But the environment that
-Linux shows of a process is handed down from program to program: a mark in it tells whose descendants they are.
+Wine has its own process ids, and the Linux parent of a program is not the program that started it. But a process
+inherits its environment: a mark in it identifies the descendants of a program.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ MARK = "HCS_EMULATOR_PROCESS"
 
 
 class Programs:
-    """Those of one silo that `wine-run.exe` has started, and whatever they have started."""
+    """The programs of one silo that `wine-run.exe` has started, and their descendants."""
 
     def __init__(self) -> None:
-        #: By mark: Windows' id of the program, and Linux' of the process that runs wine-run.exe.
+        # By mark: the Windows pid of the program, and the Linux pid of its wine-run.exe.
         self._programs: dict[bytes, tuple[int, int]] = {}
         self._stats = StatsCollector()
-        # Linux forgets a process that has ended, since its parent is not in the silo: its last figures are kept.
+        # The stats of an exited process are lost, since its parent is not in the silo: the last ones are kept.
         self._used: dict[tuple[int, float], ProcessUsage] = {}
 
     def add(self, mark: str, number: int, runner: int) -> None:
         self._programs[f"{MARK}={mark}".encode()] = (number, runner)
 
     def remove(self, mark: str) -> None:
-        """It has ended, and everything that it has started."""
+        """The program and all its descendants have exited."""
         del self._programs[f"{MARK}={mark}".encode()]
 
     def statistics(self, started_at: float) -> dict[str, Any]:
-        """HCS's Statistics property. Whatever ended before anybody asked is not in it."""
+        """HCS's Statistics property. Processes that exit before the first query are not included."""
         running = [pid for pids in self._running().values() for pid in pids]
         self._used |= {(pid, started(pid)): ProcessUsage(pid) for pid in running}
         return self._stats.document(self._used.values(), running, started_at, None)
 
     def process_list(self) -> list[dict[str, Any]]:
-        """HCS's ProcessList property. What a program has started itself has ids that only Wine's server knows."""
+        """HCS's ProcessList property. Children of a program are not listed: only Wine's server knows their ids."""
         running = self._running()
         listed = []
         for number, _ in self._programs.values():
@@ -47,7 +47,7 @@ class Programs:
         return listed
 
     def _running(self) -> dict[int, list[int]]:
-        """Linux' pids by Windows' id: the program itself, then what it has started."""
+        """Linux pids by Windows pid: the program itself, then its descendants."""
         found: dict[int, list[int]] = {}
         for name in os.listdir("/proc"):
             if not name.isdigit():
@@ -56,7 +56,7 @@ class Programs:
                 with open(f"/proc/{name}/environ", "rb") as file:
                     environment = file.read()
             except OSError:
-                continue  # it has just ended
+                continue  # it has just exited
             for mark in self._programs.keys() & set(environment.split(b"\0")):
                 number, runner = self._programs[mark]
                 if int(name) != runner:

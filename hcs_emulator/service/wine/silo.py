@@ -1,11 +1,10 @@
-"""A compute system whose processes are Windows programs under Wine.
+"""A silo whose processes are Windows programs under Wine.
 
-Wine's server knows its processes by their Linux pids and reads their memory, so they cannot be put into namespaces of
-their own. What a silo is elsewhere is here only a group of processes: they share the prefix with the host, as
-containers with a host's file system do not, and limits are accepted without being enforced. Streams, exit codes with
-all their 32 bits, signals, kill, figures (`wine_processes`) and the end of the whole are real.
+Wine's server knows its processes by their Linux pids and reads their memory, so they cannot be put into namespaces.
+This silo is only a group of processes: they share the prefix with the host, and limits are accepted without being
+enforced. Streams, 32-bit exit codes, signals, kill, stats (`processes`) and termination are real.
 
-Each process is started through `wine-run.exe` (`native/wine/wine_run.c`), which reports its pid and its exit code.
+Each process is started by `wine-run.exe` (`native/wine/wine_run.c`), which reports its pid and its exit code.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _COMMANDS = {signal.SIGKILL: b"K", signal.SIGINT: b"C"}  # everything else is Ct
 
 
 class WineHost:
-    """What silos of Windows programs need: the prefix, the program that runs them, the way to hear of them."""
+    """What silos of Windows programs share: the prefix, the program that starts processes, and its connections."""
 
     def __init__(self, prefix: str, program: str, loopback: Loopback) -> None:
         self.prefix = prefix
@@ -46,7 +45,7 @@ class WineHost:
 
 
 class WineSilo:
-    """`exited` is done when everything in it has ended and it was told to."""
+    """`exited` is done when the silo was terminated and every process in it has exited."""
 
     oom_count = 0
 
@@ -123,7 +122,7 @@ class WineSilo:
 
     def _environment(self, request: SpawnRequest) -> dict[str, str]:
         given = dict(entry.partition("=")[::2] for entry in request.environment)
-        # Wine builds Windows' own variables from its registry; PATH would be Linux's.
+        # Wine builds Windows' own variables from its registry; PATH would be that of Linux.
         windows = {name: value for name, value in given.items() if name.upper() not in ("PATH", "HOME", "TEMP")}
         needed = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         return {**windows, **needed, "WINEPREFIX": self._host.prefix, "WINEDEBUG": "-all"}
@@ -133,7 +132,7 @@ class WineSilo:
         while not line.endswith(b"\n"):
             piece = await self._loop.sock_recv(link, 1)
             if not piece:
-                raise ConnectionResetError("it ended without a word")
+                raise ConnectionResetError("wine-run.exe exited without a report")
             line += piece
         word, number = line.split()
         return word.decode(), int(number)
@@ -158,7 +157,7 @@ class WineSilo:
             return False
         return True
 
-    # -- the end
+    # -- shutdown and terminate
 
     async def shutdown(self, timeout: float) -> bool:
         await request_shutdown(self.processes.values(), timeout)
@@ -175,7 +174,7 @@ class WineSilo:
         if not self.exited.done():
             self.exited.set_result(None)
 
-    # -- figures and limits
+    # -- stats and limits
 
     def statistics(self) -> dict[str, Any]:
         return self._programs.statistics(self.started_at)
@@ -187,7 +186,7 @@ class WineSilo:
         self.enforced = {name: False for name, value in limits.items() if value is not None}
 
     def set_affinity(self, processors: Any) -> None:
-        """Accepted, as other limits are."""
+        """Accepted without effect, like other limits."""
 
     async def freeze(self) -> None:
         raise LaunchError(E_FAIL, "processes under Wine cannot be paused")
@@ -196,7 +195,7 @@ class WineSilo:
         """Never frozen."""
 
     async def add_bind(self, bind: Bind) -> None:
-        """The prefix is shared: what is mapped is there under its own path only."""
+        """No effect: the prefix is shared, and a mapped path is visible under its own path only."""
 
     async def remove_bind(self, target: str) -> None:
         """See add_bind."""

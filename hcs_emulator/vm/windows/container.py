@@ -1,4 +1,8 @@
-"""A container inside a VM: a silo of the worker, with processes whose exits the host may ask for long after."""
+"""A container inside a utility VM: a silo of the VM worker. The host may query its processes' exits long after.
+
+The host reaches it through the GCS bridge only. Process-isolated containers of the host are compute systems: see
+hcs_emulator/service/compute_system/container.py.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +31,7 @@ STREAMS = (("StdIn", "CreateStdInPipe"), ("StdOut", "CreateStdOutPipe"), ("StdEr
 
 
 class GuestContainer:
-    """`ended` is called once with GracefulExit, ForcedExit or UnexpectedExit; `silo_started` when there is a silo to
-    know of.
+    """`exited` is called once with GracefulExit, ForcedExit or UnexpectedExit; `silo_started` with the pid of its silo.
     """
 
     def __init__(self, identifier: str, settings: dict[str, Any], resources: Resources, instance: str) -> None:
@@ -37,7 +40,7 @@ class GuestContainer:
         self.system_guid = str(uuid.uuid4())
         self.state = "Created"
         self.silo: Silo | None = None
-        self.ended: Callable[[str], None] = lambda _: None
+        self.exited: Callable[[str], None] = lambda _: None
         self.silo_started: Callable[[int], None] = lambda _: None
         self._resources = resources
         self._instance = instance
@@ -59,9 +62,8 @@ class GuestContainer:
         for entry in self.settings.get("MappedDirectories", ()):
             binds.append(self._bind(entry))
         for entry in self.settings.get("MappedPipes", ()):
-            if not entry["HostPath"].startswith(
-                "\\\\.\\"
-            ):  # a pipe of the guest itself is there when somebody makes it
+            # A pipe of the guest itself exists once a process creates it.
+            if not entry["HostPath"].startswith("\\\\.\\"):
                 source, _ = self._resources.resolve(entry["HostPath"])
                 binds.append(Bind(source, "/pipe/" + entry["ContainerPipeName"].replace("\\", "/")))
         return binds
@@ -70,7 +72,7 @@ class GuestContainer:
         source, read_only = self._resources.resolve(entry["HostPath"])
         return Bind(source, entry["ContainerPath"], read_only or bool(entry.get("ReadOnly")))
 
-    # life
+    # lifecycle
 
     async def start(self) -> None:
         if self.state != "Created":
@@ -78,7 +80,7 @@ class GuestContainer:
         binds, root = self._binds(), self._root
         hostname = (self.settings.get("GuestOs") or {}).get("HostName", "")
         if self._privileged_root and root is not None:
-            # Among the VM's own files, as one of its own processes.
+            # A host process container of the VM: in the VM's own file tree, with the container's files at a path.
             binds, root, hostname = [Bind(root, self._privileged_root), *binds], None, "utilityvm"
         settings = SiloSettings(
             id=self.id,
@@ -98,21 +100,21 @@ class GuestContainer:
 
     async def _watch(self, silo: Silo) -> None:
         await asyncio.shield(silo.exited)
-        self._end(self._stopping or "UnexpectedExit")
+        self._stopped(self._stopping or "UnexpectedExit")
 
     def shut_down(self) -> None:
-        """Begin to end; the end itself is told by `ended`."""
-        self._begin_end("GracefulExit")
+        """Begin to stop; `exited` reports the result."""
+        self._begin_stop("GracefulExit")
 
     def terminate(self) -> None:
-        self._begin_end("ForcedExit")
+        self._begin_stop("ForcedExit")
 
-    def _begin_end(self, exit_type: str) -> None:
+    def _begin_stop(self, exit_type: str) -> None:
         if self.state == "Stopped" or self._stopping in (exit_type, "ForcedExit"):
             raise HcsError(HCS_E_SYSTEM_ALREADY_STOPPED, f"{self.id} is stopped or stopping", data=self.id)
         self._stopping = exit_type
         if self.silo is None:
-            asyncio.get_running_loop().call_soon(self._end, exit_type)
+            asyncio.get_running_loop().call_soon(self._stopped, exit_type)
         elif exit_type == "ForcedExit":
             self._background(self.silo.terminate())
         else:
@@ -125,13 +127,13 @@ class GuestContainer:
                 timeout = min(int(value["StringValue"]) / 1000, LONGEST_SHUTDOWN)
         await silo.shutdown(timeout)
 
-    def _end(self, exit_type: str) -> None:
+    def _stopped(self, exit_type: str) -> None:
         if self.state == "Stopped":
             return
         self.state = "Stopped"
         if self._disk:
             self._resources.release(self._disk, self.id)
-        self.ended(exit_type)
+        self.exited(exit_type)
 
     # processes
 
@@ -168,7 +170,7 @@ class GuestContainer:
                     dialled[name].close()
                 else:
                     self._background(stdio_relay.pump_output(os.dup(descriptor), dialled[name]))
-        # The pumps have duplicates; what is left is closed when the process has ended.
+        # The pumps have duplicates; the process's own descriptors are closed when it has exited.
         process.exited.add_done_callback(lambda _: process.close())
 
     async def _relay_input(self, process: SiloProcess, sock: Any, descriptor: int) -> None:
@@ -194,7 +196,7 @@ class GuestContainer:
     def _no_process(self, pid: int) -> HcsError:
         return HcsError(ERROR_NOT_FOUND, f"{self.id} has no process {pid}", data=str(pid))
 
-    # changes and figures
+    # modify requests and properties
 
     async def modify(self, request: Modification) -> None:
         if self.state == "Stopped":

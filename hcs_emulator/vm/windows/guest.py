@@ -1,4 +1,4 @@
-"""The guest service: dials the host's listener and answers the bridge, as the guest of a real VM does."""
+"""The guest compute service (GCS): connects to the host's listener and serves the bridge, as in a real VM."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ Message = dict[str, Any]
 
 
 class GuestService:
-    """`shut_down` is called when the host asks the VM itself to end."""
+    """`shut_down` is called when the host requests a shutdown of the VM itself."""
 
     def __init__(self, settings: dict[str, Any], workspace: str) -> None:
         self.build: int = settings["build"]
-        # Named through a descriptor, open as long as the VM: the path of a socket must be short, the directory's may
-        # not be.
+        # Accessed through an open descriptor: the length of a socket's path is limited, that of the directory's is not.
         directory = os.path.join(settings["directory"], "hvsock", settings["runtime_id"])
         self.sockets = f"/proc/self/fd/{os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)}"
         self.resources = Resources(settings["resources"], workspace)
@@ -74,7 +73,7 @@ class GuestService:
         self.containers: dict[str, GuestContainer] = {}
         self.shut_down: Callable[[], None] = lambda: None
         self.silo_started: Callable[[int], None] = lambda _: None
-        self.answered: Callable[[Message], None] = lambda _: None  # told of every message, for the journal
+        self.answered: Callable[[Message], None] = lambda _: None  # gets a report of every request, for the journal
         self._instance: str = settings["instance"]
         self._logs = LogForwarding(self.sockets)
         self._writer: asyncio.StreamWriter | None = None
@@ -99,7 +98,9 @@ class GuestService:
         }
 
     async def run(self) -> None:
-        """Dial the host until it listens, and again whenever the link is lost: containers live on meanwhile."""
+        """Connect to the host until it listens, and again whenever the connection is lost. Containers keep running
+        meanwhile.
+        """
         pause = FIRST_RETRY
         while True:
             try:
@@ -152,7 +153,7 @@ class GuestService:
         except Exception as error:
             traceback.print_exc()
             answer = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
-        # The journal first: a host that has its answer may end the VM at once, and with it whatever was not told.
+        # The journal first: a host that has its response may terminate the VM at once, before the report is sent.
         self.answered(messages.report(procedure, message, answer, started, time.perf_counter() - clock))
         self._send(bridge_frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
 
@@ -193,12 +194,12 @@ class GuestService:
         if namespace:
             self.settings.require_namespace(namespace)
         container = GuestContainer(identifier, settings, self.resources, self._instance)
-        container.ended = lambda exit_type: self._ended(identifier, exit_type)
+        container.exited = lambda exit_type: self._container_exited(identifier, exit_type)
         container.silo_started = self.silo_started
         self.containers[identifier] = container
         return {}
 
-    def _ended(self, identifier: str, exit_type: str) -> None:
+    def _container_exited(self, identifier: str, exit_type: str) -> None:
         notification = {
             "ContainerId": identifier,
             "ActivityId": NULL,
@@ -214,12 +215,12 @@ class GuestService:
         return {}
 
     async def _shutdown_graceful(self, identifier: str, message: Message) -> Message:
-        return self._end(identifier, GuestContainer.shut_down)
+        return self._stop(identifier, GuestContainer.shut_down)
 
     async def _shutdown_forced(self, identifier: str, message: Message) -> Message:
-        return self._end(identifier, GuestContainer.terminate)
+        return self._stop(identifier, GuestContainer.terminate)
 
-    def _end(self, identifier: str, how: Callable[[GuestContainer], None]) -> Message:
+    def _stop(self, identifier: str, how: Callable[[GuestContainer], None]) -> Message:
         loop = asyncio.get_running_loop()
         if identifier == NULL:
             loop.call_soon(self.shut_down)
@@ -243,13 +244,13 @@ class GuestService:
     async def _execute(self, identifier: str, message: Message) -> Message:
         settings = message["Settings"]
         parameters = check_parameters(parse(settings["ProcessParameters"], "Create process"), self.build)
-        container = await self._system() if identifier == NULL else self._find(identifier)
+        container = await self._vm_system() if identifier == NULL else self._find(identifier)
         return {
             "ProcessId": await container.execute(parameters, settings.get("StdioRelaySettings") or {}, self.sockets)
         }
 
-    async def _system(self) -> GuestContainer:
-        """Where processes of the VM itself run; made when the first one is asked for."""
+    async def _vm_system(self) -> GuestContainer:
+        """The container for processes of the VM itself; created with the first one."""
         system = self.containers.get(NULL)
         if system is None:
             settings = {"GuestOs": {"HostName": "utilityvm"}, "MappedDirectories": self.resources.mapped()}
@@ -301,17 +302,17 @@ class GuestService:
         if identifier != NULL:
             await self.settings.modify_container(self._find(identifier), request)
         else:
-            goes = request.get("RequestType") == "Remove"
-            shows = request.get("ResourceType") == "MappedDirectory" and NULL in self.containers
-            if shows and goes:
-                await self._show_in_system(request)
+            removing = request.get("RequestType") == "Remove"
+            bound = request.get("ResourceType") == "MappedDirectory" and NULL in self.containers
+            if bound and removing:
+                await self._bind_in_vm_system(request)
             self.settings.modify(request)
-            if shows and not goes:
-                await self._show_in_system(request)
+            if bound and not removing:
+                await self._bind_in_vm_system(request)
         return {}
 
-    async def _show_in_system(self, request: Message) -> None:
-        """A directory that was mapped into the VM is seen by processes of the VM that run already."""
+    async def _bind_in_vm_system(self, request: Message) -> None:
+        """Make a directory that was mapped into the VM visible to running processes of the VM."""
         target, change = request["Settings"]["ContainerPath"], request.get("RequestType", "Add")
         entry = {"HostPath": target, "ContainerPath": target}
         try:
@@ -326,6 +327,12 @@ class GuestService:
     async def _dump_stacks(self, identifier: str, message: Message) -> Message:
         stacks = "".join(f"{task.get_name()}: {task.get_coro()}\n" for task in asyncio.all_tasks())
         return {"GuestStacks": stacks[:32768]}
+
+    # the worker
+
+    def change_resources(self, granted: dict[str, Any]) -> None:
+        """The host has granted other resources to the VM."""
+        self.resources.granted = granted
 
     async def freeze(self) -> None:
         for container in self.containers.values():

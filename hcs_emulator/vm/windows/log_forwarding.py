@@ -1,4 +1,4 @@
-"""Log forwarding: the guest sends its log to a service of the host once it is told to."""
+"""Log forwarding: the guest sends its log to a service of the host on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the bridge's messages and the documents in them may contain; a Windows guest is as strict as HCS."""
+"""The requests of the bridge and the documents in them: their shapes, and their form in the journal. A Windows guest is
+as strict as HCS.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from hcs_emulator.service.schema.system import check_version
 from hcs_emulator.vm import bridge_frames
 
 UINT32 = Int(0, 2**32 - 1)
-# The caller's span is called ocsc by shims up to hcsshim 0.15.0-rc.3, and otsc since.
+# The caller's span: ocsc in shims up to hcsshim 0.15.0-rc.3, otsc since.
 _BASE: dict[str, Shape] = {"ContainerId": Str(), "ActivityId": Str(), "ocsc": Anything(), "otsc": Anything()}
 
 
@@ -95,7 +97,7 @@ _NAMES = {
 
 
 def report(procedure: int, message: Any, answer: dict[str, Any], started: float, duration: float) -> dict[str, Any]:
-    """A message and its answer as the journal tells them: documents in strings as JSON."""
+    """A request and its response for the journal: documents in strings as JSON."""
     return {
         "procedure": _NAMES.get(procedure, f"0x{procedure:08X}"),
         "arguments": _unfold(message) if isinstance(message, dict) else {},
@@ -126,7 +128,7 @@ def check_host_system(document: Any, build: int) -> None:
 
 
 def check_container(document: Any, build: int) -> dict[str, Any]:
-    """The Container part of a hosted container's document."""
+    """The Container part of the document of a container in the VM."""
     operation = "Create container"
     check(CONTAINER_DOCUMENT, document, operation, build)
     check_version(document, operation, build)

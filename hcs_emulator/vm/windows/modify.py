@@ -1,4 +1,4 @@
-"""Guest requests (ModifySettings): disks, layers, directories, networks, sockets of the VM and changes of its
+"""Guest requests (ModifySettings): disks, layers, directories, networks and sockets of the VM, and changes of its
 containers.
 """
 
@@ -48,7 +48,7 @@ SETTINGS: dict[str, Shape] = {
 
 
 class GuestSettings:
-    """What guest requests have set, besides what `Resources` keeps."""
+    """Settings of guest requests, except those that `Resources` holds."""
 
     def __init__(self, resources: Resources, build: int) -> None:
         self.namespaces: dict[str, dict[str, Any]] = {}
@@ -75,7 +75,7 @@ class GuestSettings:
         }[kind](change, settings)
 
     async def modify_container(self, container: GuestContainer, request: Any) -> None:
-        """Requests for a container have a resource path, as on the host; a mapped directory may also come as a guest
+        """Requests for a container have a resource path, as on the host; a mapped directory may also be a guest
         resource.
         """
         if isinstance(request, dict) and request.get("ResourceType") == "MappedDirectory":

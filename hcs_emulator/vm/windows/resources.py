@@ -1,10 +1,10 @@
-"""What a guest can see: shares, disks and what was mounted from them, by the names a Windows guest knows them by.
+"""The resources of the host in a guest: VSMB shares, SCSI disks and mounts of them, by their Windows paths.
 
     \\\\?\\VMSMB\\VSMB-{dcc079ae-60ba-4d07-847c-3493609c0870}\\<share>\\…    a share that the host added
     c:\\mounts\\scsi\\m0\\…                                                 a disk, where a guest request mounted it
     C:\\…                                                                the VM's own disk (SCSI 0:0)
 
-A path leads to a host directory only if the host granted it; everything else does not exist for the guest.
+A path resolves to a host directory only if the host has granted it; no other path exists for the guest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHARE = re.compile(
 
 
 class Mounted:
-    """A disk mounted in the guest, perhaps with layers under it (`union` is then where both show together)."""
+    """A disk mounted in the guest. `union` is the mount of its layers with the disk over them, if there are any."""
 
     def __init__(self, disk: str, read_only: bool) -> None:
         self.disk = disk
@@ -49,13 +49,14 @@ class Resources:
         self._workspace = workspace  # for mount points; private to this VM
         self._mounted: dict[str, Mounted] = {}
         self._aliases: dict[str, tuple[str, bool]] = {}  # guest directories mapped to others
-        self._spelled: dict[str, str] = {}  # and how they were written
+        self._spelled: dict[str, str] = {}  # and their original spelling
         self._count = 0
 
-    # names
+    # paths
 
     def resolve(self, path: str) -> tuple[str, bool]:
-        """The host path behind a guest path, and whether it is read-only; raises when the guest has no such thing."""
+        """The host path of a guest path, and whether it is read-only; raises HcsError when the guest has no such path.
+        """
         match = _SHARE.match(path)
         found = self._in_share(match[1], match[2] or "") if match is not None else self._in_guest(path)
         if found is None or not os.path.exists(found[0]):
@@ -145,7 +146,7 @@ class Resources:
         mounted.union = None
 
     def use(self, path: str, user: str) -> str:
-        """The root of a container that is about to be made on a mounted disk."""
+        """The root of a container that is created on a mounted disk."""
         mounted = self._at(path)
         if mounted.union is None:
             raise HcsError(HCS_E_INVALID_LAYER, f"{path} has no layers: send CombinedLayers first", data=path)
@@ -168,7 +169,7 @@ class Resources:
         self._spelled[name] = target
 
     def mapped(self) -> list[dict[str, Any]]:
-        """What processes of the VM itself see besides its own disk."""
+        """The directories that processes of the VM itself see besides its own disk."""
         return [{"HostPath": name, "ContainerPath": name} for name in self._spelled.values()]
 
     def unmap_directory(self, target: str) -> None:
@@ -188,6 +189,6 @@ def _normal(path: str) -> str:
 
 
 def _below(directory: str, rest: str) -> str:
-    """A path inside a directory: `..` cannot lead out of it."""
+    """A path inside a directory; `..` cannot leave it."""
     inside = os.path.normpath("/" + rest.replace("\\", "/"))
     return os.path.normpath(directory + inside)
