@@ -15,7 +15,7 @@ from bench.harness.candidates import all_candidates
 from bench.harness.cgroup import one_scheduling_group
 from bench.harness.context import RunContext, SuiteContext
 from bench.harness.node import node
-from bench.harness.prerequisites import PrerequisiteError
+from bench.harness.prerequisites import PrerequisiteError, build_emulator, require_root
 from bench.harness.sizes import SIZES, Sizes
 from bench.measures import (
     containerd,
@@ -89,6 +89,8 @@ def sizes_of(arguments: argparse.Namespace) -> Sizes:
 
 def measure(context: RunContext, arguments: argparse.Namespace) -> None:
     run = context.run
+    require_root()
+    build_emulator()
     with one_scheduling_group() as scheduling, node() as shared:
         run.environment["scheduling"] = scheduling
         run.environment["emulator latency profile"] = shared.emulator_status()["profile"]

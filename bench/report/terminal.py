@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -34,7 +35,7 @@ def print_tables(found: Iterable[Table], console: Console | None = None) -> None
 
 
 def _rendered(table: Table) -> RichTable:
-    rendered = RichTable(header_style="dim")
+    rendered = RichTable(header_style="dim", box=box.SIMPLE_HEAD)
     last = len(table.columns) - 1
     for place, name in enumerate(table.columns):
         rendered.add_column(escape(name), justify="left" if place in (0, last) else "right", overflow="fold")
