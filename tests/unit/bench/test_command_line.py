@@ -16,7 +16,7 @@ from bench.__main__ import main
 from bench.harness import selection
 from bench.harness.candidates import Candidate
 from bench.harness.context import WARM_UP, RunContext
-from bench.harness.prerequisites import PrerequisiteError
+from bench.harness.prerequisites import PrerequisiteError, build_emulator
 from bench.harness.progress import Progress
 from bench.report.results import Run
 from bench.report.results_json import load
@@ -253,3 +253,30 @@ def test_all_passes_common_options_to_every_part(monkeypatch: pytest.MonkeyPatch
         assert [name for name, _ in seen] == ["suite", "ttrpc_calls", "relay_throughput"]
         assert {own.seed for _, own in seen} == {7} and seen[0][1].size == "quick"
         assert seen[0][1].probes is None and seen[1][1].calls > 0  # their own defaults
+
+
+def test_suite_needs_root(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert main(["suite", "--quiet", "--output", str(tmp_path / "out")]) == 2
+    assert "the suite needs root" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (FileNotFoundError(), "the emulator needs a C compiler"),
+        (PermissionError(13, "Permission denied"), "building the emulator failed: .*Permission denied"),
+        (subprocess.CalledProcessError(1, "cc"), "building the emulator failed: Command 'cc'"),
+    ],
+)
+def test_emulator_build_failure_names_prerequisite(
+    error: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build() -> None:
+        raise error
+
+    monkeypatch.setattr("hcs_emulator.native.build.build", build)
+    with pytest.raises(PrerequisiteError, match=message):
+        build_emulator()
