@@ -1,49 +1,206 @@
-"""What a utility VM asks of whatever runs inside it. For type checkers only.
+"""The interface between a utility VM and its kind of guest.
 
-`shim.uvm.windows.guest` fulfils it for Windows guests, over the bridge. Another kind of guest (Linux, or one behind a
-connection that HCS manages) brings its own and is used the same way. Documents are dicts; failures are HcsError, as
-of a compute system on the host, and once the guest is gone every call fails at once with "already stopped".
+A VM has two sides to its guest. `shim.uvm.gcs` is the connection to the Guest Compute Service (GCS), whose messages are
+the same for Windows and Linux. `Guest` is everything that depends on the guest's operating system:
+
+| what | Windows (`shim.uvm.windows`) |
+| --- | --- |
+| the VM's document, its boot files | UEFI from the image's `UtilityVM`, a scratch disk |
+| the first messages to the guest | Create and Start of the VM itself, its HvSocket address, log forwarding |
+| directories of the host | VSMB shares |
+| disks, combined layers | one SCSI controller, `CombinedLayers` of VSMB layers |
+| network | the namespace, then each adapter in two steps |
+| containers and processes | the HCS document of a container, command lines |
+
+A second kind is a package beside `shim.uvm.windows` with a `Guest` and a `ContainerPlan`, and a line in `guest_kind`.
+What does not depend on the kind stays in `shim.uvm`: the lifecycle of the VM and of its containers, SCSI slots, PCI
+devices, network adapters, NUMA, resource settings. A kind whose sandbox is itself a container creates the sandbox by
+`VmContainer.create_alone` instead of `SandboxVm`. Outside of `shim.uvm`, signals (`shim.task.signals`) and stats
+(`shim.task.stats`) depend on the kind.
+
+Documents are dicts. Failures are HcsError, as of a compute system on the host.
 """
 
 from __future__ import annotations
 
+from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
+
+    from shim.api.types import Mount
+    from shim.logs import Log
+    from shim.oci.section import Section
+    from shim.oci.spec import Spec
+    from shim.uvm.container import VmContainer
+    from shim.uvm.settings import VmSettings
+    from shim.uvm.vm import Vm
 
     Document = dict[str, Any]
 
-    class Guest(Protocol):
-        @property
-        def is_gone(self) -> bool: ...
-        def can(self, capability: str) -> bool:
-            """A capability the guest named when the link was made (`SignalProcessSupported` …)."""
+    class Shares(Protocol):
+        """Directories and files of the host that the VM sees."""
 
-        def create_container(self, id: str, document: Document) -> None: ...
-        def start_container(self, id: str) -> None: ...
-        def shut_down_container(self, id: str, *, force: bool) -> None:
-            """Begin the end of a container; `on_container_exit` tells when it has come."""
+        def add(self, path: str, *, read_only: bool) -> Lease: ...
 
-        def delete_container_state(self, id: str) -> None: ...
-        def on_container_exit(self, id: str, callback: Callable[[], object]) -> None:
-            """Call back once the container is gone, or the guest is. Short, from any thread; once per container."""
+    class ContainerPlan(Protocol):
+        """A container of a spec that has been checked. Nothing has been acquired for it."""
 
-        def forget_container(self, id: str) -> None: ...
+        def acquire(self, container: VmContainer, *, scale_limits: bool) -> Document:
+            """Add to the VM what the container needs, and return the document for GCS's Create.
 
-        def execute(self, id: str, parameters: Document, streams: dict[str, str]) -> int:
-            """Run a process; `streams` are the services of the host to which it connects StdIn, StdOut, StdErr."""
+            Each step adds its undoing to `container.releases` or `container.layer_releases`, also if a later one fails.
+            With `scale_limits`, processor limits are shares of the host and become shares of the VM.
+            """
 
-        def on_process_exit(self, id: str, pid: int, callback: Callable[[int], object]) -> None:
-            """Call back once with the exit code; -1 when it can no longer be known."""
+        def init_parameters(self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None) -> Document:
+            """The process document of the spec's own process, for GCS's ExecuteProcess."""
 
-        def signal(self, id: str, pid: int, options: Document | None, timeout: float | None = None) -> None: ...
-        def resize(self, id: str, pid: int, height: int, width: int, timeout: float | None = None) -> None: ...
+        def exec_parameters(
+            self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None
+        ) -> Document:
+            """The process document of an exec."""
 
-        def properties(self, id: str, *types: str, timeout: float | None = None) -> Document: ...
-        def modify(self, id: str, request: Document, timeout: float | None = None) -> None: ...
-        def modify_vm(self, resource: str, request: str, settings: Document) -> None:
-            """A guest request about the VM itself (`MappedVirtualDisk`, `CombinedLayers`, `Network` …)."""
+        def modify(self, container: VmContainer, request: Document, timeout: float | None) -> None:
+            """An Update of the running container: limits, or one more mount."""
 
-        def stacks(self, timeout: float) -> str: ...
-        def close(self) -> None: ...
+
+class Lease:
+    """One use of something in the VM that is counted: a share, a disk. `guest_path` is its path in the guest."""
+
+    __slots__ = ("_release", "guest_path")
+
+    def __init__(self, guest_path: str, release: Callable[[], None]) -> None:
+        self.guest_path = guest_path
+        self._release = release
+
+    def release(self) -> None:
+        self._release()
+
+
+class Guest:
+    """The guest of one VM, from before its boot to its end.
+
+    The order of calls: `from_spec`, `prepare`, `document`, `attach` (HCS has created the VM), `listen`, [the VM starts,
+    GCS connects], `initialize`; then everything else from any thread; `close`.
+    """
+
+    #: What GCS must report as `RuntimeOsType`, in lower case.
+    os_type: str
+    #: The Hyper-V socket service to which GCS connects.
+    gcs_service_id: str
+    shares: Shares
+
+    def __init__(self, settings: VmSettings, log: Log) -> None:
+        self.settings = settings
+        self._log = log
+        self.vm: Vm
+
+    @classmethod
+    def from_spec(cls, spec: Spec, rootfs: Sequence[Mount], bundle: str, log: Log) -> Guest:
+        """Check everything about a new VM that can be checked before it exists."""
+        raise NotImplementedError
+
+    @classmethod
+    def plan_container(cls, spec: Spec, rootfs: Sequence[Mount], bundle: str, pod_id: str) -> ContainerPlan:
+        """Check everything about a container that can be checked without the VM."""
+        raise NotImplementedError
+
+    # Boot.
+
+    def prepare(self, vm_id: str) -> None:
+        """Create the files that the VM boots from, and let the VM open them."""
+        raise NotImplementedError
+
+    def document(self, vm_id: str) -> Document:
+        """The VM's HCS document."""
+        raise NotImplementedError
+
+    def attach(self, vm: Vm) -> None:
+        """HCS has created the VM; it has not started yet."""
+        self.vm = vm
+
+    def listen(self) -> None:
+        """Listen where the guest connects while it boots, but for GCS itself. The VM has not started yet."""
+        raise NotImplementedError
+
+    def initialize(self, timeout: float) -> None:
+        """Send the guest what it needs before its first container. GCS is connected and negotiated."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The VM has exited: close what `listen` opened."""
+        raise NotImplementedError
+
+    # Containers and processes.
+
+    def admit(self, spec: Spec) -> None:
+        """Add to the spec of a container that joins the pod what it inherits from the pod's sandbox."""
+        raise NotImplementedError
+
+    def check_container(self, plan: ContainerPlan) -> None:
+        """Refuse a container whose image cannot run in this guest."""
+        raise NotImplementedError
+
+    def stdio_settings(self, services: Mapping[str, str]) -> Document:
+        """The member of ExecuteProcess's settings that says where `StdIn`, `StdOut`, `StdErr` connect to."""
+        raise NotImplementedError
+
+    def command_parameters(self, arguments: Sequence[str], directory: str) -> Document:
+        """The process document of a program of the VM itself, without streams."""
+        raise NotImplementedError
+
+    # Storage.
+
+    def disk_path(self, number: int) -> str:
+        """Where the guest mounts a disk by default."""
+        raise NotImplementedError
+
+    def mount_disk(self, lun: int, path: str) -> None:
+        """HCS has attached a disk: have the guest mount it."""
+        raise NotImplementedError
+
+    def unmount_disk(self, lun: int, path: str) -> None:
+        """HCS is about to detach a disk."""
+        raise NotImplementedError
+
+    def map_directory(self, share: Lease, path: str, read_only: bool) -> None:
+        """Show a share at a path of the guest."""
+        raise NotImplementedError
+
+    # Network.
+
+    def add_namespace(self, namespace: Document) -> None:
+        """A network namespace of the host comes into the VM; its adapters follow."""
+        raise NotImplementedError
+
+    def remove_namespace(self, id: str) -> None:
+        """All adapters of the namespace have been removed."""
+        raise NotImplementedError
+
+    def announce_adapter(self, adapter: str, endpoint: Document) -> None:
+        """HCS is about to add an adapter for an HCN endpoint."""
+        raise NotImplementedError
+
+    def add_adapter(self, adapter: str, namespace: str, endpoint: Document) -> None:
+        """HCS has added the adapter: have the guest configure it."""
+        raise NotImplementedError
+
+    def remove_adapter(self, adapter: str, namespace: str) -> None:
+        """HCS is about to remove the adapter."""
+        raise NotImplementedError
+
+
+def guest_kind(spec: Spec) -> type[Guest]:
+    """The kind of guest in which the container of a spec runs."""
+    if not spec.is_wcow:
+        raise InvalidSpec(
+            "Linux containers in a utility VM are not supported by this version of the shim: use a Windows image, or "
+            "a runtime with process isolation",
+            UNIMPLEMENTED,
+        )
+    from shim.uvm.windows.guest import WindowsGuest
+
+    return WindowsGuest

@@ -1,19 +1,13 @@
-"""The sandbox of a pod in a utility VM: the VM and its network, and no container.
-
-Its task has a process all the same, since the task API knows nothing else: one that does not exist, with pid 1, which
-runs until it is sent any signal (status 0) or its VM ends (status 1).
-"""
+"""The sandbox of a pod in a utility VM: the VM and its network, without a container of its own."""
 
 from __future__ import annotations
 
-from shim.container import compatibility
 from shim.container.base import ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
 from shim.container.null_container import NullContainer, NullProcess
 from shim.spans import span
-from shim.uvm import container_plan
+from shim.uvm.guest import guest_kind
 from shim.uvm.vm import Vm
-from shim.uvm.windows import boot_files, hostprocess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,20 +30,15 @@ class SandboxVm(NullContainer):
         self.spec = spec
         self.vm = vm
         self.ledger = ledger
-        self._inherited = hostprocess.pod_annotations(spec)
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log) -> SandboxVm:
-        """Boot the pod's VM from the sandbox's image and bring the pod's network into it."""
-        container_plan.check(spec)
-        layers = container_plan.windows_layers(spec, rootfs, bundle)
-        guest_build = compatibility.check_vm(spec, layers)
-        boot = boot_files.find(layers.parents, layers.scratch)
+        """Boot the pod's VM from the sandbox's image and add the pod's network to it."""
+        guest = guest_kind(spec).from_spec(spec, rootfs, bundle, log)
         ledger = Ledger(bundle)
         with ReleaseOnError(ledger, log.warning):
             with span("vm"):
-                vm = Vm.boot(f"{id}@vm", spec, boot, ledger, log)
-            vm.guest_build = guest_build
+                vm = Vm.boot(f"{id}@vm", guest, ledger, log)
             try:
                 if namespace := spec.windows.section("network").text("networkNamespace"):
                     vm.network.add(namespace)
@@ -62,10 +51,7 @@ class SandboxVm(NullContainer):
         return cls(id, spec, vm, ledger, log)
 
     def admit(self, id: str, spec: Spec) -> None:
-        """A host-process container inherits the pod's user and root path."""
-        if spec.is_host_process:
-            for key, value in self._inherited.items():
-                spec.annotations.set(key, value)
+        self.vm.guest.admit(spec)
 
     # The task's view: the VM runs since it was created, and no process of the sandbox runs in it.
 

@@ -1,7 +1,7 @@
-"""Disks of a VM: attached to its one SCSI controller, mounted in the guest, counted.
+"""SCSI disks of a VM: attached to its controller by HCS, mounted by the guest, refcounted.
 
-Attaching is host first, guest second; detaching the other way round. The same disk for two containers is attached and
-mounted once. In the guest a disk appears at c:\\mounts\\scsi\\m0, m1 …, the first that is free.
+To attach is host first, guest second; to detach is the other way round. The same disk for two containers is attached
+and mounted once. The guest decides the path (`Guest.disk_path`) by number, the lowest that is free.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from threading import Lock
 
 from shim.oci.errors import InvalidSpec
-from shim.uvm.lease import Lease
-from shim.uvm.windows.document import SCSI_CONTROLLER
+from shim.uvm.guest import Lease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,22 +24,22 @@ VIRTUAL_DISK = "VirtualDisk"
 PHYSICAL_DISK = "PassThru"
 EXTENSIBLE_DISK = "ExtensibleVirtualDisk"
 LUNS = 64
-PATH = f"VirtualMachine/Devices/Scsi/{SCSI_CONTROLLER}/Attachments/"
-GUEST_PATH = "c:\\mounts\\scsi\\m"
+CONTROLLER = "df6d0690-79e5-55b6-a5ec-c1e2f77f580a"
+PATH = f"VirtualMachine/Devices/Scsi/{CONTROLLER}/Attachments/"
 
 
 class _Disk:
-    __slots__ = ("guest_path", "lun", "mount", "users")
+    __slots__ = ("guest_path", "lun", "mount", "refcount")
 
-    def __init__(self, lun: int, mount: int) -> None:
+    def __init__(self, lun: int, mount: int, guest_path: str) -> None:
         self.lun = lun
         self.mount = mount
-        self.guest_path = f"{GUEST_PATH}{mount}"
-        self.users = 0
+        self.guest_path = guest_path
+        self.refcount = 0
 
 
-class Disks:
-    """`modify` changes the VM; `grant` lets it open a file of the host."""
+class ScsiDisks:
+    """`modify` is HCS's modify of the VM; `grant` lets the VM open a file of the host."""
 
     def __init__(
         self, modify: Callable[[Document], None], grant: Callable[[str], None], guest: Guest, reserved: int = 1
@@ -60,11 +59,12 @@ class Disks:
             disk = self._disks.get(key)
             if disk is None:
                 disk = self._disks[key] = self._attach(path, read_only, kind, provider)
-            disk.users += 1
+            disk.refcount += 1
         return Lease(disk.guest_path, lambda: self._release(key))
 
     def _attach(self, path: str, read_only: bool, kind: str, provider: str) -> _Disk:
-        disk = _Disk(_first_free(self._luns, LUNS), _first_free(self._mounts, LUNS))
+        lun, mount = _first_free(self._luns, LUNS), _first_free(self._mounts, LUNS)
+        disk = _Disk(lun, mount, self._guest.disk_path(mount))
         if kind != EXTENSIBLE_DISK:
             self._grant(path)
         settings: Document = {"Type": kind, "Path": path}
@@ -74,7 +74,7 @@ class Disks:
             settings["ExtensibleVirtualDiskType"] = provider
         self._modify({"ResourcePath": f"{PATH}{disk.lun}", "RequestType": "Add", "Settings": settings})
         try:
-            self._guest.modify_vm("MappedVirtualDisk", "Add", _mapped(disk))
+            self._guest.mount_disk(disk.lun, disk.guest_path)
         except BaseException:
             self._detach(disk)
             raise
@@ -85,25 +85,18 @@ class Disks:
     def _release(self, key: tuple[str, bool, str, str]) -> None:
         with self._lock:
             disk = self._disks[key]
-            disk.users -= 1
-            if disk.users:
+            disk.refcount -= 1
+            if disk.refcount:
                 return
             del self._disks[key]
-            # If the guest does not let go, the slot is lost, and with it the VM's use of this disk, not more.
-            self._guest.modify_vm("MappedVirtualDisk", "Remove", _mapped(disk))
+            # If the guest does not unmount it, the slot and the VM's use of this disk are lost, not more.
+            self._guest.unmount_disk(disk.lun, disk.guest_path)
             self._mounts.discard(disk.mount)
             self._detach(disk)
             self._luns.discard(disk.lun)
 
     def _detach(self, disk: _Disk) -> None:
         self._modify({"ResourcePath": f"{PATH}{disk.lun}", "RequestType": "Remove"})
-
-
-def _mapped(disk: _Disk) -> Document:
-    settings: Document = {"ContainerPath": disk.guest_path}
-    if disk.lun:
-        settings["Lun"] = disk.lun
-    return settings
 
 
 def _first_free(taken: set[int], limit: int) -> int:

@@ -1,17 +1,18 @@
-"""What a spec and its annotations say about the utility VM to be made: checked, with defaults, in units of HCS.
+"""Settings of a utility VM, from a spec and its annotations: checked, with defaults, in units of HCS.
 
-Annotation first, then the OCI field, then the default. What cannot be parsed is warned of and counts as absent; what
-contradicts itself, or what this host cannot do, is refused with a sentence.
+An annotation has precedence over the OCI field, which has precedence over the default. A value that cannot be parsed is
+logged as a warning and ignored; contradictions, and what this host cannot do, are refused.
 """
 
 from __future__ import annotations
 
-from shim.container import registry_changes
+from shim.hcs_bindings import service
+from shim.hcs_bindings.errors import ErrorContext
 from shim.oci.annotations import container as container_names
 from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
+from shim.platform import host
 from shim.uvm import numa
-from shim.uvm.windows import log_sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,17 +33,17 @@ CPU_GROUP_BUILD = 19043
 
 
 class VmSettings:
-    """One VM's settings. Plain values; `shim.uvm.windows.document` puts them where HCS looks for them."""
+    """Settings of a VM with any kind of guest. Plain values; `shim.uvm.document` puts them into the document."""
 
     __slots__ = (
-        "allow_overcommit", "compartments", "console_pipe", "cpu_group", "deferred_commit", "dump_directory",
-        "forward_logs", "high_mmio_base_mb", "high_mmio_gap_mb", "host_processors", "hvsocket_services", "log_sources",
-        "low_mmio_gap_mb", "memory_mb", "no_direct_map", "numa", "process_dumps", "processor_limit", "processor_weight",
-        "processors", "registry", "resource_partition", "shares_read_only", "storage", "utc",
+        "allow_overcommit", "console_pipe", "cpu_group", "deferred_commit", "dump_directory", "high_mmio_base_mb",
+        "high_mmio_gap_mb", "host_processors", "hvsocket_services", "low_mmio_gap_mb", "memory_mb", "numa",
+        "process_dumps", "processor_limit", "processor_weight", "processors", "resource_partition", "shares_read_only",
+        "storage",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, processors: int, build: int, warn: Warn) -> None:
-        """`processors` is how many HCS has to give, `build` the host's."""
+        """`processors` is how many the host has for VMs, `build` the host's."""
         annotations = spec.annotations
         resources = spec.windows.section("resources")
         self._read_memory(annotations, resources.section("memory").number("limit") // MIB, warn)
@@ -75,12 +76,7 @@ class VmSettings:
         self.dump_directory = annotations.text(names.DUMP_DIRECTORY)
         self.process_dumps = annotations.text(container_names.DUMP_LOCATION)
         self.shares_read_only = annotations.flag(names.SHARES_READ_ONLY)
-        self.compartments = not annotations.flag(names.NO_COMPARTMENTS)
-        self.utc = annotations.flag(names.NO_TIME_ZONE)
-        self.registry = registry_changes.given(spec, names.REGISTRY, warn)
         self.hvsocket_services = _hvsocket_services(annotations, warn)
-        self.forward_logs = annotations.flag(names.FORWARD_LOGS)
-        self.log_sources = log_sources.read(annotations, warn) if self.forward_logs else ""
 
     def _read_memory(self, annotations: Annotations, limit_mb: int, warn: Warn) -> None:
         size = annotations.number(names.VM_MEMORY_SIZE_IN_MB) or limit_mb or DEFAULT_MEMORY_MB
@@ -95,14 +91,13 @@ class VmSettings:
                 "UVM options incorrect: EnableDeferredCommit is not supported on physically backed VMs: remove "
                 f"{names.DEFERRED_COMMIT}, or {names.ALLOW_OVERCOMMIT}=false and {names.PHYSICALLY_BACKED}"
             )
-        self.no_direct_map = backed or annotations.flag(names.NO_DIRECT_MAP)
         self.low_mmio_gap_mb = annotations.number(names.LOW_MMIO_GAP)
         self.high_mmio_base_mb = annotations.number(names.HIGH_MMIO_BASE)
         self.high_mmio_gap_mb = annotations.number(names.HIGH_MMIO_GAP)
 
     @property
     def physically_backed(self) -> bool:
-        """Its memory is its own from the start: what is assigned is what it uses."""
+        """All of its memory is committed from the start: it uses what is assigned."""
         return not self.allow_overcommit
 
 
@@ -110,12 +105,23 @@ def even(megabytes: int) -> int:
     return megabytes + megabytes % 2
 
 
-def _processors(wanted: int, available: int, warn: Warn) -> int:
-    if not wanted:
+def host_processors() -> int:
+    """How many processors HCS has for VMs; the system that the shim runs in may see fewer."""
+    with ErrorContext(
+        "error in preparing config doc: failed to get host processor information: failed to retrieve processor and "
+        "processor topology information"
+    ):
+        answer = service.properties("ProcessorTopology")[0]
+    count = answer.get("LogicalProcessorCount") if isinstance(answer, dict) else None
+    return count if isinstance(count, int) and count > 0 else host.processors()
+
+
+def _processors(requested: int, available: int, warn: Warn) -> int:
+    if not requested:
         return min(DEFAULT_PROCESSORS, available)
-    if wanted > available:
-        warn(f"{wanted} virtual processors are asked for and the machine has {available}: the VM gets those")
-    return min(wanted, available)
+    if requested > available:
+        warn(f"{requested} virtual processors are requested and the host has {available}: the VM gets those")
+    return min(requested, available)
 
 
 def _hvsocket_services(annotations: Annotations, warn: Warn) -> dict[str, Document]:

@@ -21,7 +21,7 @@ from _thread import start_new_thread
 from shim.api import shimdiag as api
 from shim.api.inspect import InspectRequest, InspectResponse
 from shim.api.types import Status
-from shim.container.process_document import is_absolute_in_container, quote
+from shim.container.process_document import is_absolute_in_container
 from shim.hcs_bindings.errors import HcsError
 from shim.platform import diagnostic_process
 from shim.task.diagnostics import stacks
@@ -79,10 +79,10 @@ def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
 def _guest_stacks(vm: Vm) -> str:
     if vm.is_gone:
         return "(no guest stacks: the VM has ended)"
-    if not vm.guest.can(STACKS_SUPPORTED):
+    if not vm.gcs.supports(STACKS_SUPPORTED):
         return "(no guest stacks: this guest cannot tell them)"
     try:
-        return vm.guest.stacks(GUEST_STACKS_SECONDS)
+        return vm.gcs.stacks(GUEST_STACKS_SECONDS)
     except HcsError as error:
         return f"(no guest stacks: {error})"
 
@@ -98,14 +98,11 @@ def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
         raise invalid_argument(f"uvm_path is {request.uvm_path!r}: give an absolute path in the VM, such as C:\\shared")
     if not os.path.exists(request.host_path):
         raise invalid_argument(f"host_path is {request.host_path!r}, which is not on this host: give one that is")
-    held = vm.shares.add(os.path.realpath(request.host_path), read_only=request.read_only)
-    settings: dict[str, object] = {"HostPath": held.guest_path, "ContainerPath": request.uvm_path}
-    if request.read_only:
-        settings["ReadOnly"] = True
+    lease = vm.shares.add(os.path.realpath(request.host_path), read_only=request.read_only)
     try:
-        vm.guest.modify_vm("MappedDirectory", "Add", settings)
+        vm.guest.map_directory(lease, request.uvm_path, request.read_only)
     except BaseException:
-        held.release()
+        lease.release()
         raise
     context.log.info("shared with the VM", vm=vm.id, host_path=request.host_path, uvm_path=request.uvm_path)
     return api.ShareResponse().encode()
@@ -182,14 +179,10 @@ class _DiagnosticOwner:
 
 
 def _run_in_vm(vm: Vm, request: api.ExecProcessRequest, pipes: dict[str, bool]) -> HcsProcess:
-    from shim.uvm.gcs.process import SYSTEM_USER, VmProcess
-    from shim.uvm.windows.guest import THE_VM
+    from shim.uvm.gcs.connection import THE_VM
+    from shim.uvm.gcs.process import VmProcess
 
-    parameters: dict[str, Any] = {
-        "CommandLine": " ".join(quote(argument) for argument in request.args),
-        "User": SYSTEM_USER,
-        "WorkingDirectory": request.workdir or "C:\\",
-    }
+    parameters = vm.guest.command_parameters(request.args, request.workdir)
     if request.terminal:
         parameters["EmulateConsole"] = True
     keys = {"stdin": "CreateStdInPipe", "stdout": "CreateStdOutPipe", "stderr": "CreateStdErrPipe"}

@@ -1,4 +1,4 @@
-"""Processes in a VM: of its containers, and of the VM itself."""
+"""A process in a VM: of one of its containers, or of the VM itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, OPERATION_TIMEOUT, HcsError
 from shim.platform.exit_event import ExitEvent
 from shim.platform.stdio_endpoints import close as close_handle
-from shim.uvm.windows.guest import THE_VM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,44 +19,41 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _PIPES = (("StdIn", "CreateStdInPipe"), ("StdOut", "CreateStdOutPipe"), ("StdErr", "CreateStdErrPipe"))
-# A process that was terminated and has not ended by then sits in a guest that hangs.
+# If a process has not exited that long after it was terminated, its guest hangs.
 KILL_SECONDS = 30.0
-# How long a tool that prepares something in the VM may run.
-TOOL_SECONDS = 60.0
-SYSTEM_USER = "NT AUTHORITY\\SYSTEM"
 
 
 class VmProcess(ExitEvent):
-    """As `shim.hcs_bindings.process.Process`. Its streams are connections; who takes their handles sets them to
+    """Like `shim.hcs_bindings.process.Process`. Its streams are connections; whoever takes their handles sets them to
     None."""
 
     def __init__(self, vm: Vm, container_id: str, parameters: Document) -> None:
-        """Run it. `container_id` is a container's, or THE_VM."""
+        """Start it. `container_id` is a container's, or THE_VM."""
         super().__init__()
         self._vm = vm
         self._container_id = container_id
         self._exited = Event()
         self.on_exit(lambda _: self._exited.set())
         self._watched = False
-        #: When it is told to die and does not, its guest hangs, and the VM is ended, whoever else lives in it.
-        self.is_vital = False
+        #: Of a container's init: if it does not exit when it is terminated, the guest hangs and the VM is terminated,
+        #: whatever else runs in it.
+        self.is_init = False
         self.stdin: int | None = None
         self.stdout: int | None = None
         self.stderr: int | None = None
-        awaited = vm.streams.listen([name for name, member in _PIPES if parameters.get(member)])
+        listeners = vm.stdio.listen([name for name, member in _PIPES if parameters.get(member)])
         try:
-            self.pid = vm.guest.execute(container_id, parameters, awaited.services)
-            vm.guest.on_process_exit(container_id, self.pid, self.finish)
+            stdio = vm.guest.stdio_settings(listeners.services)
+            self.pid = vm.gcs.execute(container_id, parameters, stdio)
+            vm.gcs.on_process_exit(container_id, self.pid, self.finish)
             try:
-                handles = awaited.accept()
+                handles = listeners.accept()
             except BaseException:
-                self._end_unheard()
+                self._terminate_without_streams()
                 raise
         finally:
-            awaited.close()
+            listeners.close()
         self.stdin, self.stdout, self.stderr = (handles.get(name) for name, _ in _PIPES)
-
-    # Its end.
 
     def wait(self, timeout: float) -> Exit:
         if not self._exited.wait(timeout):
@@ -65,21 +61,19 @@ class VmProcess(ExitEvent):
         assert self._exit is not None
         return self._exit
 
-    # Requests.
-
     def signal(self, options: Document) -> bool:
-        """False: it had gone."""
+        """False: it had exited."""
         return self._signal(options, None)
 
     def terminate(self, timeout: float | None = None) -> bool:
-        """End it by force. False: it had gone."""
-        if self.is_vital:
-            self._watch_death_once()
+        """False: it had exited."""
+        if self.is_init:
+            self._watch_exit_once()
         return self._signal(None, timeout)
 
     def _signal(self, options: Document | None, timeout: float | None) -> bool:
         try:
-            self._vm.guest.signal(self._container_id, self.pid, options, timeout)
+            self._vm.gcs.signal(self._container_id, self.pid, options, timeout)
         except HcsError as error:
             if errors.is_process_exited(error):
                 return False
@@ -90,28 +84,28 @@ class VmProcess(ExitEvent):
         operation = settings.get("Operation")
         if operation == "ConsoleSize":
             size = settings["ConsoleSize"]
-            self._vm.guest.resize(self._container_id, self.pid, size["Height"], size["Width"], timeout)
-        elif operation != "CloseHandle":  # whoever has a stream closes it, and the guest sees that
+            self._vm.gcs.resize(self._container_id, self.pid, size["Height"], size["Width"], timeout)
+        elif operation != "CloseHandle":  # the owner of a stream closes the connection, and the guest sees that
             raise HcsError(NOT_SUPPORTED, f"modify process {self.pid} in {self._vm.id}", detail=str(operation))
 
-    def _watch_death_once(self) -> None:
+    def _watch_exit_once(self) -> None:
         with self._lock:
             if self._watched or self._exit is not None:
                 return
             self._watched = True
-        Thread(target=self._watch_death, name=f"kill-watch:{self.pid}", daemon=True).start()
+        Thread(target=self._watch_exit, name=f"kill-watch:{self.pid}", daemon=True).start()
 
-    def _watch_death(self) -> None:
+    def _watch_exit(self) -> None:
         if not self._exited.wait(KILL_SECONDS):
-            who = f"process {self.pid} of {self._container_id}"
-            self._vm.abandon(f"{who} did not end {KILL_SECONDS:.0f} s after it was killed")
+            process = f"process {self.pid} of {self._container_id}"
+            self._vm.abandon(f"{process} did not exit {KILL_SECONDS:.0f} s after it was killed")
 
-    def _end_unheard(self) -> None:
-        """It runs, but nobody will ever hear it."""
+    def _terminate_without_streams(self) -> None:
+        """It runs, but its output cannot be read."""
         try:
             self.terminate(KILL_SECONDS)
         except HcsError:
-            pass  # the VM that has it is on its way out too
+            pass  # its VM is exiting too
 
     def close(self) -> None:
         handles = (self.stdin, self.stdout, self.stderr)
@@ -119,39 +113,3 @@ class VmProcess(ExitEvent):
         for handle in handles:
             if handle is not None:
                 close_handle(handle)
-
-
-def output_in_vm(vm: Vm, command_line: str, limit: int = 1 << 16, *, complaints: bool = False) -> tuple[int, str]:
-    """Run a tool in the VM itself and wait for it; its exit code and what it said, up to `limit` bytes. With
-    `complaints` that is what it said on its error stream."""
-    from _socket import socket
-
-    pipe = "CreateStdErrPipe" if complaints else "CreateStdOutPipe"
-    parameters = {"CommandLine": command_line, "User": SYSTEM_USER, "WorkingDirectory": "C:\\", pipe: True}
-    process = VmProcess(vm, THE_VM, parameters)
-    handle = process.stderr if complaints else process.stdout
-    assert handle is not None
-    stream, process.stdout, process.stderr = socket(fileno=handle), None, None
-    said = b""
-    try:
-        stream.settimeout(TOOL_SECONDS)
-        while len(said) < limit and (more := stream.recv(4096)):
-            said += more
-        return process.wait(TOOL_SECONDS).code, said[:limit].decode("utf-8", "replace")
-    except (HcsError, OSError):
-        process.terminate(TOOL_SECONDS)
-        raise
-    finally:
-        stream.close()
-        process.close()
-
-
-def run_in_vm(vm: Vm, command_line: str) -> int:
-    """Run a tool in the VM itself, without streams, and wait for it; its exit code."""
-    parameters = {"CommandLine": command_line, "User": SYSTEM_USER, "WorkingDirectory": "C:\\"}
-    process = VmProcess(vm, THE_VM, parameters)
-    try:
-        return process.wait(TOOL_SECONDS).code
-    except HcsError:
-        process.terminate(TOOL_SECONDS)
-        raise

@@ -1,7 +1,7 @@
-"""The streams of processes in a guest: for each a listener of its own, to which the guest connects.
+"""Stdio of processes in a guest: a Hyper-V socket listener per stream, to which the guest connects.
 
-Service ids count up from 40000001 through the life of the VM. A listener lives from right before the process is
-asked for until its connection is there; when the guest goes away in between, closing it ends the wait.
+Service ids count up from 40000001 for the lifetime of the VM. A listener exists from right before the process is
+created until its connection is accepted; if the VM exits in between, closing the listener ends the wait.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SERVICE = "{:08x}-facb-11e6-bd58-64006a7986d3"
 CONNECT_SECONDS = 30.0
 
 
-class Streams:
-    """All that wait for connections of one VM."""
+class StdioListeners:
+    """All listeners of one VM that wait for a connection."""
 
     def __init__(self, vm_id: str) -> None:
         self._vm_id = vm_id
@@ -32,21 +32,21 @@ class Streams:
         self._listeners: set[hvsocket.Listener] = set()
         self._closed = False
 
-    def listen(self, names: Sequence[str]) -> Awaited:
-        """Listeners for the streams of one process (`StdIn`, `StdOut`, `StdErr`)."""
-        awaited = Awaited(self)
+    def listen(self, names: Sequence[str]) -> ProcessListeners:
+        """Listen for the streams of one process (`StdIn`, `StdOut`, `StdErr`)."""
+        process = ProcessListeners(self)
         try:
             for name in names:
-                awaited.listeners[name] = self._listen()
+                process.listeners[name] = self._listen()
         except BaseException:
-            awaited.close()
+            process.close()
             raise
-        return awaited
+        return process
 
     def _listen(self) -> hvsocket.Listener:
         with self._lock:
             if self._closed:
-                raise HcsError(SYSTEM_ALREADY_STOPPED, f"guest stdio {self._vm_id}", detail="the VM is gone")
+                raise HcsError(SYSTEM_ALREADY_STOPPED, f"guest stdio {self._vm_id}", detail="the VM has exited")
             number = self._next
             self._next += 1
             listener = hvsocket.listen(self._vm_id, SERVICE.format(number))
@@ -59,7 +59,7 @@ class Streams:
         listener.close()
 
     def close(self) -> None:
-        """The guest is gone: nobody will connect any more."""
+        """The VM has exited: the guest will not connect any more."""
         with self._lock:
             self._closed = True
             listeners, self._listeners = list(self._listeners), set()
@@ -67,10 +67,10 @@ class Streams:
             listener.close()
 
 
-class Awaited:
-    """The streams of one process, on their way."""
+class ProcessListeners:
+    """The listeners for the streams of one process."""
 
-    def __init__(self, owner: Streams) -> None:
+    def __init__(self, owner: StdioListeners) -> None:
         self._owner = owner
         self.listeners: dict[str, hvsocket.Listener] = {}
 
@@ -79,7 +79,7 @@ class Awaited:
         return {name: listener.service_id for name, listener in self.listeners.items()}
 
     def accept(self) -> dict[str, int]:
-        """The connections, as descriptors that belong to the caller. Raises HcsError or OSError, and leaves none."""
+        """The connections, as descriptors that the caller owns. Raises HcsError or OSError, and leaves none open."""
         deadline = time.monotonic() + CONNECT_SECONDS
         descriptors: dict[str, int] = {}
         try:

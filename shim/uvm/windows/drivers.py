@@ -1,4 +1,4 @@
-"""Kernel drivers that a container wants in its VM: shared with it, and installed by Windows' own tool."""
+"""Kernel drivers that a container requests for its VM: shared with it, and installed by Windows' own tool."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from shim.hcs_bindings.errors import UNEXPECTED, HcsError
 from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
-from shim.uvm.gcs.process import run_in_vm
+from shim.uvm.windows import commands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from shim.oci.spec import Spec
     from shim.uvm.vm import Vm
 
-# What pnputil says when there was nothing to do: ERROR_NO_MORE_ITEMS.
+# pnputil's exit code when there was nothing to do: ERROR_NO_MORE_ITEMS.
 NOTHING_TO_DO = 259
 
 
 def from_spec(spec: Spec) -> list[str]:
-    """Directories with drivers, all of which are there."""
+    """Directories with drivers, all of which exist."""
     paths = spec.annotations.texts(names.KERNEL_DRIVERS)
     for path in paths:
         if not os.path.exists(path):
@@ -33,17 +33,17 @@ def from_spec(spec: Spec) -> list[str]:
 
 
 def install(vm: Vm, path: str, warn: Callable[[str], object]) -> Callable[[], None]:
-    """Install what is in a directory; how to take the directory out of the VM again, which leaves the driver."""
-    held = vm.shares.add(path, read_only=True)
+    """Install what is in a directory. Returns the release of the directory's share; the driver stays installed."""
+    lease = vm.shares.add(path, read_only=True)
     try:
         tool = "C:\\Windows\\System32\\pnputil.exe"
-        code = run_in_vm(vm, f"cmd /c {tool} /add-driver {held.guest_path}/*.inf /subdirs /install")
+        code = commands.run(vm, f"cmd /c {tool} /add-driver {lease.guest_path}/*.inf /subdirs /install")
         if code == NOTHING_TO_DO:
             warn(f"there was nothing to install from {path}")
         elif code:
-            what = f"failed to install driver {held.guest_path} in uvm with exit code {code}"
+            what = f"failed to install driver {lease.guest_path} in uvm with exit code {code}"
             raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}", detail=f"pnputil ended with {code}")
     except BaseException:
-        held.release()
+        lease.release()
         raise
-    return held.release
+    return lease.release

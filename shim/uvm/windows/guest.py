@@ -1,214 +1,193 @@
-"""A Windows guest, over the bridge.
-
-Answers that are failures become HcsError, so that nobody above has to know whether a container lives on the host or
-in a VM. The end of the link means the end of everything inside: calls fail at once as they do for a system that has
-stopped, processes end with a code that is not known, containers are gone.
-"""
+"""The Windows kind of guest: what `shim.uvm.guest` leaves open, for utility VMs that boot from a Windows image."""
 
 from __future__ import annotations
 
-import json
-from threading import Lock
-
-from shim.hcs_bindings.errors import OPERATION_TIMEOUT, SYSTEM_ALREADY_STOPPED, UNEXPECTED, HcsError
-from shim.spans import GUEST, span
-from shim.uvm.gcs import protocol
-from shim.uvm.gcs.bridge import RPC_TIMEOUT, Bridge, BridgeError, GuestError
+from shim.container import compatibility
+from shim.container.process_document import quote
+from shim.hcs_bindings import errors, network, storage
+from shim.hcs_bindings.errors import HcsError
+from shim.hcs_bindings.windows_version import windows_build
+from shim.oci.annotations import container as names
+from shim.platform import hvsocket, time_zone
+from shim.uvm.gcs.connection import THE_VM
+from shim.uvm.gcs.log_forwarding import GuestLog
+from shim.uvm.guest import Guest
+from shim.uvm.network import without_empty
+from shim.uvm.settings import host_processors
+from shim.uvm.windows import boot_files, commands, document
+from shim.uvm.windows.container_plan import WindowsContainerPlan, windows_layers
+from shim.uvm.windows.document import LOG_SERVICE_ID
+from shim.uvm.windows.settings import WindowsVmSettings
+from shim.uvm.windows.vsmb import VsmbShares
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from shim.uvm.gcs.bridge import Stream
+    from shim.api.types import Mount
+    from shim.logs import Log
+    from shim.oci.spec import Spec
+    from shim.uvm.guest import ContainerPlan, Lease
+    from shim.uvm.vm import Vm
+    from shim.uvm.windows.boot_files import BootFiles
 
     Document = dict[str, Any]
 
-# The Hyper-V socket service that the guest dials for the bridge, and the one it sends its log to.
-SERVICE_ID = "acef5661-84a1-4e44-856b-6245e69f4620"
-LOG_SERVICE_ID = "172dad59-976d-45f2-8b6c-6d1b13f2ac4d"
-# The host, as Hyper-V sockets of a guest see it.
+# The host's address, as Hyper-V sockets of a guest see it.
 PARENT_ADDRESS = "894cc2d6-9d79-424f-93fe-42969ae6d8d1"
-THE_VM = protocol.NULL_CONTAINER
-NO_ACTIVITY = "00000000-0000-0000-0000-000000000000"
-FOR_EVER = 0xFFFFFFFF
-UNKNOWN_EXIT = -1
-# How long the guest may take to take note that a container is to end.
-SHUTDOWN_SECONDS = 30.0
+DISK_PATH = "c:\\mounts\\scsi\\m"
+LOG_FORWARDING = "LogForwardingSupported"
+LOG_SERVICE = "LogForwardService"
+NAMESPACES = "NamespaceAddRequestSupported"
+# Annotations of a pod's sandbox that its host-process containers inherit: whose rights they get, and their root path.
+INHERITED = (names.HOST_PROCESS_INHERIT_USER, names.HOST_PROCESS_ROOT)
+# Members of an HCN endpoint that guests know; they refuse a document with any other.
+_ENDPOINT = (
+    "ID", "Name", "HostComputeNetwork", "HostComputeNamespace", "Policies", "IpConfigurations", "Dns", "Routes",
+    "MacAddress", "Flags", "Health", "SchemaVersion",
+)  # fmt: skip
 
 
-class WindowsGuest:
-    """`on_gone` is called once, from any thread, with the reason in words."""
+class WindowsGuest(Guest):
+    os_type = "windows"
+    gcs_service_id = "acef5661-84a1-4e44-856b-6245e69f4620"
+    settings: WindowsVmSettings
+    shares: VsmbShares
 
-    def __init__(self, stream: Stream, on_gone: Callable[[str], object]) -> None:
-        self._lock = Lock()
-        self._on_gone = on_gone
-        self._gone = False
-        self._container_exits: dict[str, Callable[[], object]] = {}
-        self._capabilities: Document = {}
-        self._bridge = Bridge(stream, self._notified, self._closed)
-        self._bridge.start()
+    def __init__(self, settings: WindowsVmSettings, boot: BootFiles, build: int, spec: Spec, log: Log) -> None:
+        """`build` is that of its Windows, 0 when it is not known."""
+        super().__init__(settings, log)
+        self._boot = boot
+        self._build = build
+        self._inherited = {key: spec.annotations.text(key) for key in INHERITED if key in spec.annotations}
+        self._guest_log: GuestLog | None = None
 
-    # The link.
+    @classmethod
+    def from_spec(cls, spec: Spec, rootfs: Sequence[Mount], bundle: str, log: Log) -> WindowsGuest:
+        layers = windows_layers(spec, rootfs, bundle)
+        build = compatibility.check_vm(spec, layers)
+        boot = boot_files.find(layers.parents, layers.scratch)
+        settings = WindowsVmSettings(spec, host_processors(), windows_build(), log.warning)
+        return cls(settings, boot, build, spec, log)
 
-    @property
-    def is_gone(self) -> bool:
-        return self._gone
+    @classmethod
+    def plan_container(cls, spec: Spec, rootfs: Sequence[Mount], bundle: str, pod_id: str) -> WindowsContainerPlan:
+        return WindowsContainerPlan(spec, rootfs, bundle, pod_id)
 
-    def can(self, capability: str) -> bool:
-        return bool((self._capabilities.get("GuestDefinedCapabilities") or {}).get(capability))
+    # Boot.
 
-    def negotiate(self, timeout: float) -> None:
-        """Agree on the protocol and learn what the guest can do. The first call."""
-        body = {"MinimumVersion": protocol.VERSION, "MaximumVersion": protocol.VERSION}
-        answer = self._call(protocol.NEGOTIATE_PROTOCOL, "", body, timeout)
-        if answer.get("Version") != protocol.VERSION:
-            raise HcsError(UNEXPECTED, "guest NegotiateProtocol", detail=f"it chose version {answer.get('Version')}")
-        self._capabilities = answer.get("Capabilities") or {}
-        system = str(self._capabilities.get("RuntimeOsType") or "windows").lower()
-        if system != "windows":
-            raise HcsError(UNEXPECTED, "guest NegotiateProtocol", detail=f"the guest runs {system}, not Windows")
+    def prepare(self, vm_id: str) -> None:
+        self._boot.prepare()
+        with errors.ErrorContext("error in preparing config doc: failed to grant vm access to scratch"):
+            storage.grant_vm_access(vm_id, self._boot.scratch)
 
-    def begin(self, runtime_id: str, time_zone: Document, timeout: float) -> None:
-        """What the guest wants to be told once before any container: the host's time zone, its own address."""
-        if self._capabilities.get("SendHostCreateMessage"):
-            document = {"SystemType": "Container", "TimeZoneInformation": time_zone}
-            self._call(protocol.CREATE, THE_VM, {"ContainerConfig": _text(document)}, timeout)
-            if self._capabilities.get("SendHostStartMessage"):
-                self._call(protocol.START, THE_VM, {}, timeout)
-        self.modify_vm("HvSocket", "Update", {"LocalAddress": runtime_id, "ParentAddress": PARENT_ADDRESS})
+    def document(self, vm_id: str) -> Document:
+        return document.build(vm_id, self.settings, self._boot)
 
-    def forward_logs(self, sources: str) -> None:
-        """Have the guest send its log to the log service. `sources`: base64 of what is to be logged, "" for nothing
-        in particular."""
-        if sources:
-            self._modify_log_service({"RPCType": "ModifyServiceSettings", "Settings": sources})
-        self._modify_log_service({"RPCType": "StartLogForwarding"})
+    def attach(self, vm: Vm) -> None:
+        super().attach(vm)
+        settings = self.settings
+        self.shares = VsmbShares(vm.modify, no_direct_map=settings.no_direct_map, read_only=settings.shares_read_only)
 
-    def _modify_log_service(self, settings: Document) -> None:
-        body = {"PropertyType": "LogForwardService", "Settings": settings}
-        self._call(protocol.MODIFY_SERVICE_SETTINGS, THE_VM, body)
+    def listen(self) -> None:
+        if self.settings.forward_logs:
+            listener = hvsocket.listen(self.vm.runtime_id, LOG_SERVICE_ID)
+            self._guest_log = GuestLog(listener, self._log, self.vm.id)
+
+    def initialize(self, timeout: float) -> None:
+        """The host's time zone, the addresses of Hyper-V sockets, log forwarding."""
+        gcs = self.vm.gcs
+        if gcs.expects("SendHostCreateMessage"):
+            zone = time_zone.utc() if self.settings.utc else time_zone.host()
+            gcs.create_container(THE_VM, {"SystemType": "Container", "TimeZoneInformation": zone}, timeout)
+            if gcs.expects("SendHostStartMessage"):
+                gcs.start_container(THE_VM, timeout)
+        gcs.modify_vm("HvSocket", "Update", {"LocalAddress": self.vm.runtime_id, "ParentAddress": PARENT_ADDRESS})
+        if self.settings.forward_logs and gcs.supports(LOG_FORWARDING):
+            try:
+                self._forward_logs()
+            except HcsError as error:
+                if gcs.is_closed:
+                    raise
+                self._log.warning("failed to start log forwarding", vm=self.vm.id, error=error)
+
+    def _forward_logs(self) -> None:
+        if sources := self.settings.log_sources:
+            self.vm.gcs.modify_service(LOG_SERVICE, {"RPCType": "ModifyServiceSettings", "Settings": sources})
+        self.vm.gcs.modify_service(LOG_SERVICE, {"RPCType": "StartLogForwarding"})
 
     def close(self) -> None:
-        self._bridge.close()
+        if self._guest_log is not None:
+            self._guest_log.close()
 
-    # Containers.
+    # Containers and processes.
 
-    def create_container(self, id: str, document: Document) -> None:
-        self._call(protocol.CREATE, id, {"ContainerConfig": _text(document)})
+    def admit(self, spec: Spec) -> None:
+        if spec.is_host_process:
+            for key, value in self._inherited.items():
+                spec.annotations.set(key, value)
 
-    def start_container(self, id: str) -> None:
-        self._call(protocol.START, id, {})
+    def check_container(self, plan: ContainerPlan) -> None:
+        assert isinstance(plan, WindowsContainerPlan)
+        compatibility.check_workload(plan.layers, self._build)
 
-    def shut_down_container(self, id: str, *, force: bool) -> None:
-        procedure = protocol.SHUTDOWN_FORCED if force else protocol.SHUTDOWN_GRACEFUL
-        self._call(procedure, id, {}, SHUTDOWN_SECONDS, may_be_late=True)
+    def stdio_settings(self, services: Mapping[str, str]) -> Document:
+        return {"StdioRelaySettings": dict(services)}
 
-    def delete_container_state(self, id: str) -> None:
-        self._call(protocol.DELETE_CONTAINER_STATE, id, {})
+    def command_parameters(self, arguments: Sequence[str], directory: str) -> Document:
+        return commands.parameters(" ".join(quote(argument) for argument in arguments), directory)
 
-    def on_container_exit(self, id: str, callback: Callable[[], object]) -> None:
-        with self._lock:
-            if not self._gone:
-                self._container_exits[id] = callback
-                return
-        callback()
+    # Storage.
 
-    def forget_container(self, id: str) -> None:
-        with self._lock:
-            self._container_exits.pop(id, None)
+    def disk_path(self, number: int) -> str:
+        return f"{DISK_PATH}{number}"
 
-    # Processes.
+    def mount_disk(self, lun: int, path: str) -> None:
+        self.vm.gcs.modify_vm("MappedVirtualDisk", "Add", _mapped_disk(lun, path))
 
-    def execute(self, id: str, parameters: Document, streams: dict[str, str]) -> int:
-        settings: Document = {"ProcessParameters": _text(parameters), "StdioRelaySettings": streams}
-        answer = self._call(protocol.EXECUTE_PROCESS, id, {"Settings": settings})
-        return int(answer.get("ProcessId") or 0)
+    def unmount_disk(self, lun: int, path: str) -> None:
+        self.vm.gcs.modify_vm("MappedVirtualDisk", "Remove", _mapped_disk(lun, path))
 
-    def on_process_exit(self, id: str, pid: int, callback: Callable[[int], object]) -> None:
-        def answered(body: Document | None, error: BridgeError | None) -> None:
-            failed = body is None or int(body.get("Result") or 0) & 0x80000000
-            callback(UNKNOWN_EXIT if body is None or failed else int(body.get("ExitCode") or 0))
+    def map_directory(self, share: Lease, path: str, read_only: bool) -> None:
+        settings: Document = {"HostPath": share.guest_path, "ContainerPath": path}
+        if read_only:
+            settings["ReadOnly"] = True
+        self.vm.gcs.modify_vm("MappedDirectory", "Add", settings)
 
-        request = self._body(id, {"ProcessId": pid, "TimeoutInMs": FOR_EVER})
-        try:
-            self._bridge.submit(protocol.WAIT_FOR_PROCESS, request, answered)
-        except BridgeError:
-            callback(UNKNOWN_EXIT)
+    # Network.
 
-    def signal(self, id: str, pid: int, options: Document | None, timeout: float | None = None) -> None:
-        body: Document = {"ProcessId": pid}
-        if options:
-            body["Options"] = options
-        self._call(protocol.SIGNAL_PROCESS, id, body, timeout, may_be_late=timeout is not None)
+    def add_namespace(self, namespace: Document) -> None:
+        if self.vm.gcs.supports(NAMESPACES):
+            self.vm.gcs.modify_vm("NetworkNamespace", "Add", namespace)
 
-    def resize(self, id: str, pid: int, height: int, width: int, timeout: float | None = None) -> None:
-        body = {"ProcessId": pid, "Height": height, "Width": width}
-        self._call(protocol.RESIZE_CONSOLE, id, body, timeout, may_be_late=timeout is not None)
+    def remove_namespace(self, id: str) -> None:
+        if self.vm.gcs.supports(NAMESPACES):
+            self.vm.gcs.modify_vm("NetworkNamespace", "Remove", without_empty(network.namespace(id)))
 
-    # Settings and figures.
+    def announce_adapter(self, adapter: str, endpoint: Document) -> None:
+        announced = {"AdapterId": adapter, "RequestType": "PreAdd", "Settings": guest_endpoint(endpoint)}
+        self.vm.gcs.modify_vm("Network", "Add", announced)
 
-    def properties(self, id: str, *types: str, timeout: float | None = None) -> Document:
-        query = _text({"PropertyTypes": list(types)}) if types else _text({})
-        late = timeout is not None
-        answer = self._call(protocol.GET_PROPERTIES, id, {"Query": query}, timeout, may_be_late=late)
-        try:
-            found = json.loads(answer.get("Properties") or "{}")
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise HcsError(UNEXPECTED, f"guest GetProperties {id}", detail="the answer is not a JSON object")
-        return found
+    def add_adapter(self, adapter: str, namespace: str, endpoint: Document) -> None:
+        self.vm.gcs.modify_vm("Network", "Add", {"AdapterId": adapter, "RequestType": "Add"})
 
-    def modify(self, id: str, request: Document, timeout: float | None = None) -> None:
-        self._call(protocol.MODIFY_SETTINGS, id, {"Request": request}, timeout, may_be_late=timeout is not None)
-
-    def modify_vm(self, resource: str, request: str, settings: Document) -> None:
-        self.modify(THE_VM, {"RequestType": request, "ResourceType": resource, "Settings": settings})
-
-    def stacks(self, timeout: float) -> str:
-        answer = self._call(protocol.DUMP_STACKS, THE_VM, {}, timeout, may_be_late=True)
-        return str(answer.get("GuestStacks") or "")
-
-    # Below.
-
-    @staticmethod
-    def _body(id: str, body: Document) -> Document:
-        return {"ContainerId": id, "ActivityId": NO_ACTIVITY, **body}
-
-    def _call(
-        self, procedure: int, id: str, body: Document, timeout: float | None = None, *, may_be_late: bool = False
-    ) -> Document:
-        """One call; without a `timeout` of its own it may take as long as the bridge bears."""
-        operation = f"guest RPC failure: {protocol.NAMES[procedure]} {id}".rstrip()
-        patience = RPC_TIMEOUT if timeout is None else timeout
-        try:
-            with span(GUEST + protocol.NAMES[procedure]):
-                return self._bridge.call(procedure, self._body(id, body), patience, may_be_late=may_be_late)
-        except GuestError as error:
-            records = [{"Message": record.get("Message")} for record in error.records if isinstance(record, dict)]
-            raise HcsError(error.code, operation, records, error.message) from error
-        except TimeoutError as error:
-            raise HcsError(OPERATION_TIMEOUT, operation, detail=str(error)) from error
-        except BridgeError as error:
-            raise HcsError(SYSTEM_ALREADY_STOPPED, operation, detail=str(error)) from error
-
-    def _notified(self, body: Document) -> None:
-        """In the reader's thread. Whatever its type, it says that a container is gone."""
-        with self._lock:
-            callback = self._container_exits.pop(str(body.get("ContainerId") or ""), None)
-        if callback is not None:
-            callback()
-
-    def _closed(self, reason: BridgeError) -> None:
-        with self._lock:
-            self._gone = True
-            callbacks, self._container_exits = list(self._container_exits.values()), {}
-        for callback in callbacks:
-            callback()
-        self._on_gone(str(reason))
+    def remove_adapter(self, adapter: str, namespace: str) -> None:
+        self.vm.gcs.modify_vm("Network", "Remove", {"AdapterId": adapter, "RequestType": "Remove"})
 
 
-def _text(document: Document) -> str:
-    """Documents inside of messages are strings."""
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+def _mapped_disk(lun: int, path: str) -> Document:
+    settings: Document = {"ContainerPath": path}
+    if lun:
+        settings["Lun"] = lun
+    return settings
+
+
+def guest_endpoint(endpoint: Document) -> Document:
+    """An HCN endpoint in the form that Microsoft's shim gives it: empty members are left out, but for two."""
+    by_name = {name.lower(): value for name, value in endpoint.items()}
+    by_name["dns"] = by_name.get("dns") or {}
+    health = dict(by_name.get("health") or {})
+    by_name["health"] = {**health, "Extra": health.get("Extra") or {}}
+    always = ("Dns", "Health")
+    return {name: by_name[name.lower()] for name in _ENDPOINT if name in always or by_name.get(name.lower())}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
 from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
-from shim.uvm.gcs.process import SYSTEM_USER
+from shim.uvm.windows.commands import SYSTEM_USER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,21 +22,15 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 CAPABILITY = "HostProcessContainerSupported"
-OF_THE_POD = (names.HOST_PROCESS_INHERIT_USER, names.HOST_PROCESS_ROOT)
 # Directories of the VM that are no place for a container's files.
 _TAKEN = ("c:\\windows", "c:\\mounts", "c:\\efi", "c:\\sandboxmounts")
-
-
-def pod_annotations(spec: Spec) -> dict[str, str]:
-    """What containers of a pod take over from its sandbox."""
-    return {key: spec.annotations.text(key) for key in OF_THE_POD if key in spec.annotations}
 
 
 def validate(spec: Spec, vm: Vm) -> None:
     """Before a container is made in the VM: may it be one, and with whose annotations?"""
     if not spec.is_host_process:
         return
-    if not vm.guest.can(CAPABILITY):
+    if not vm.gcs.supports(CAPABILITY):
         detail = "the VM's image is too old for host-process containers; use process isolation or a newer image"
         raise HcsError(NOT_SUPPORTED, f"host-process container in {vm.id}", detail=detail)
     root(spec)

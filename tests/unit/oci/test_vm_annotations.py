@@ -18,11 +18,11 @@ from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options
 from shim.oci.spec import Spec
-from shim.uvm.settings import VmSettings
-from shim.uvm.vsmb import Shares
 from shim.uvm.windows import document, drivers
 from shim.uvm.windows.boot_files import BootFiles
-from shim.uvm.windows.guest import LOG_SERVICE_ID
+from shim.uvm.windows.document import LOG_SERVICE_ID
+from shim.uvm.windows.settings import WindowsVmSettings
+from shim.uvm.windows.vsmb import VsmbShares
 
 ROWS = [row for row in table.rows().values() if row.scope in (VM, CONTAINER_IN_VM)]
 OURS = [row for row in ROWS if row in {**vars(shared), **vars(names)}.values()]
@@ -44,7 +44,7 @@ class Machine:
         spec = Spec({"windows": {"hyperv": {}, "resources": resources}, "annotations": annotations})
         normalize_spec(spec, Options())
         self.warned: list[str] = []
-        self.settings = VmSettings(spec, 8, build, self.warned.append)
+        self.settings = WindowsVmSettings(spec, 8, build, self.warned.append)
         self.warned += spec.annotations.warnings
         whole = document.build("p@vm", self.settings, BootFiles("C:\\files", "C:\\template", "C:\\scratch"))
         self.machine = whole["VirtualMachine"]
@@ -232,7 +232,7 @@ def no_time_zone() -> None:
 
 def shares_read_only() -> None:
     settings = Machine({names.SHARES_READ_ONLY: "true"}).settings
-    shares = Shares(lambda request: None, no_direct_map=False, read_only=settings.shares_read_only)
+    shares = VsmbShares(lambda request: None, no_direct_map=False, read_only=settings.shares_read_only)
     with pytest.raises(InvalidSpec, match="mount it with option ro"):
         shares.add("/", read_only=False)
     shares.add("/", read_only=True)

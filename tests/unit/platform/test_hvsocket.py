@@ -133,7 +133,7 @@ def test_there_is_no_such_vm(directory: Path) -> None:
 
 class TestStreams:
     def test_service_ids_count_up(self, directory: Path) -> None:
-        streams = stdio_listeners.Streams(VM)
+        streams = stdio_listeners.StdioListeners(VM)
         first = streams.listen(["StdIn", "StdOut"])
         second = streams.listen(["StdOut"])
         assert first.services == {
@@ -154,7 +154,7 @@ class TestStreams:
         assert not list(directory.iterdir())
 
     def test_the_guest_goes_before_it_connects(self, directory: Path) -> None:
-        streams = stdio_listeners.Streams(VM)
+        streams = stdio_listeners.StdioListeners(VM)
         awaited = streams.listen(["StdIn", "StdOut"])
         guest = dial(directory, awaited.services["StdIn"])
         threading.Timer(0.05, streams.close).start()
@@ -162,7 +162,7 @@ class TestStreams:
             awaited.accept()
         assert guest.recv(1) == b""  # what had been connected is closed
         guest.close()
-        with pytest.raises(HcsError, match="gone"):
+        with pytest.raises(HcsError, match="has exited"):
             streams.listen(["StdIn"])
         awaited.close()
         assert not list(directory.iterdir())

@@ -19,7 +19,7 @@ from shim.oci.annotations.vm import PHYSICALLY_BACKED
 from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options, from_toml
 from shim.oci.spec import Spec
-from shim.uvm.settings import VmSettings
+from shim.uvm.windows.settings import WindowsVmSettings
 from tests.support import runtime_class_schema
 
 
@@ -130,13 +130,13 @@ def test_some_runtimes() -> None:
     ]
 
 
-def vm(name: str) -> tuple[Spec, VmSettings]:
+def vm(name: str) -> tuple[Spec, WindowsVmSettings]:
     """The VM that the shim makes of a runtime's options, on a host with 8 processors."""
     options = runtimes(2, name)[name]["options"]
     spec = Spec({"windows": {}})
     normalize_spec(spec, from_toml(_toml(options), name))
     assert spec.is_isolated
-    return spec, VmSettings(spec, 8, 26100, lambda sentence: None)
+    return spec, WindowsVmSettings(spec, 8, 26100, lambda sentence: None)
 
 
 def _toml(options: dict[str, Any]) -> bytes:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from shim.hcs_bindings.errors import UNEXPECTED, HcsError
+from shim.logs import Log, NullChannel
 from shim.oci.errors import InvalidSpec
 from shim.oci.spec import Spec
-from shim.uvm import container_mounts, devices
-from shim.uvm.named_pipes import Pipes
-from shim.uvm.scsi import EXTENSIBLE_DISK, PHYSICAL_DISK, Disks
-from shim.uvm.vsmb import GUEST_ROOT, Shares
-from shim.uvm.windows import boot_files
+from shim.uvm import vpci
+from shim.uvm.scsi import EXTENSIBLE_DISK, PHYSICAL_DISK, ScsiDisks
+from shim.uvm.windows import boot_files, commands, devices, mounts
+from shim.uvm.windows.boot_files import BootFiles
+from shim.uvm.windows.guest import WindowsGuest
+from shim.uvm.windows.settings import WindowsVmSettings
+from shim.uvm.windows.vsmb import GUEST_ROOT, VsmbShares
 
 READ_ONLY = {"ReadOnly": True, "ShareRead": True, "CacheIo": True, "PseudoOplocks": True}
 CONTROLLER = "VirtualMachine/Devices/Scsi/df6d0690-79e5-55b6-a5ec-c1e2f77f580a/Attachments"
@@ -46,9 +50,17 @@ class Host:
         return [request[0] for request in self.requests]
 
 
+def scsi_disks(host: Host) -> ScsiDisks:
+    """Disks of a VM whose guest is a Windows one."""
+    settings = WindowsVmSettings(Spec({}), 8, 20348, lambda warning: None)
+    guest = WindowsGuest(settings, BootFiles("", "", ""), 0, Spec({}), Log(NullChannel()))
+    guest.vm = SimpleNamespace(gcs=host)  # type: ignore[assignment]
+    return ScsiDisks(host.modify, host.grant, guest)
+
+
 class TestShares:
-    def shares(self, host: Host, **options: bool) -> Shares:
-        return Shares(host.modify, **{"no_direct_map": False, "read_only": False, **options})
+    def shares(self, host: Host, **options: bool) -> VsmbShares:
+        return VsmbShares(host.modify, **{"no_direct_map": False, "read_only": False, **options})
 
     def test_a_directory_is_shared_once(self, tmp_path: Path) -> None:
         host = Host()
@@ -121,7 +133,7 @@ class TestShares:
 class TestDisks:
     def test_host_first_then_guest_and_back(self) -> None:
         host = Host()
-        disks = Disks(host.modify, host.grant, host)  # type: ignore[arg-type]
+        disks = scsi_disks(host)
         first, second = disks.attach("a.vhdx"), disks.attach("a.vhdx")
         other = disks.attach("b.vhdx", read_only=True)
         assert first.guest_path == second.guest_path == "c:\\mounts\\scsi\\m0"
@@ -145,7 +157,7 @@ class TestDisks:
 
     def test_other_kinds(self) -> None:
         host = Host()
-        disks = Disks(host.modify, host.grant, host)  # type: ignore[arg-type]
+        disks = scsi_disks(host)
         disks.attach("\\\\.\\PHYSICALDRIVE3", kind=PHYSICAL_DISK)
         disks.attach("vol42", kind=EXTENSIBLE_DISK, provider="space")
         assert host.kinds == ["grant", "Add", "guest Add", "Add", "guest Add"]
@@ -155,7 +167,7 @@ class TestDisks:
 
     def test_a_guest_that_refuses_a_disk_has_none(self) -> None:
         host = Host()
-        disks = Disks(host.modify, host.grant, host)  # type: ignore[arg-type]
+        disks = scsi_disks(host)
         host.fails = "guest Add"
         with pytest.raises(HcsError):
             disks.attach("a.vhdx")
@@ -165,22 +177,22 @@ class TestDisks:
 
     def test_there_are_sixty_three(self) -> None:
         host = Host()
-        disks = Disks(host.modify, host.grant, host)  # type: ignore[arg-type]
+        disks = scsi_disks(host)
         for number in range(63):
             disks.attach(f"{number}.vhdx")
         with pytest.raises(InvalidSpec, match="64"):
             disks.attach("one-more.vhdx")
 
 
-def test_pipes_are_counted() -> None:
+def test_named_pipe_is_mapped_once_and_removed_with_its_last_lease() -> None:
     host = Host()
-    pipes = Pipes(host.modify)
+    shares = VsmbShares(host.modify, no_direct_map=False, read_only=False)
     pipe = "\\\\.\\pipe\\agent"
-    pipes.add(pipe)
-    pipes.add(pipe)
-    pipes.remove(pipe)
+    first, second = shares.add_pipe(pipe), shares.add_pipe(pipe)
+    assert first.guest_path == second.guest_path == GUEST_ROOT + "IPC$\\agent"
+    first.release()
     assert host.requests == [("Add", f"VirtualMachine/Devices/MappedPipes/{pipe}", None)]
-    pipes.remove(pipe)
+    second.release()
     assert host.kinds == ["Add", "Remove"]
 
 
@@ -189,15 +201,14 @@ class FakeVm:
 
     def __init__(self) -> None:
         self.host = Host()
-        self.shares = Shares(self.host.modify, no_direct_map=False, read_only=False)
-        self.disks = Disks(self.host.modify, self.host.grant, self.host)  # type: ignore[arg-type]
-        self.pipes = Pipes(self.host.modify)
-        self.devices = devices.Devices(self.host.modify)
+        self.shares = VsmbShares(self.host.modify, no_direct_map=False, read_only=False)
+        self.disks = scsi_disks(self.host)
+        self.devices = vpci.VpciDevices(self.host.modify)
 
 
-def acquire(*mounts: dict[str, Any]) -> tuple[Any, FakeVm, list[Any]]:
+def acquire(*given: dict[str, Any]) -> tuple[Any, FakeVm, list[Any]]:
     vm, releases = FakeVm(), list[Any]()
-    mapped = container_mounts.Plan(Spec({"mounts": list(mounts)}), "pod").acquire(vm, releases)  # type: ignore[arg-type]
+    mapped = mounts.MountPlan(Spec({"mounts": list(given)}), "pod").acquire(vm, releases)  # type: ignore[arg-type]
     return mapped, vm, releases
 
 
@@ -248,7 +259,7 @@ class TestMounts:
     )
     def test_refusals(self, mount: dict[str, Any], word: str) -> None:
         with pytest.raises(InvalidSpec, match=word):
-            container_mounts.Plan(Spec({"mounts": [mount]}), "pod")
+            mounts.MountPlan(Spec({"mounts": [mount]}), "pod")
 
 
 class TestDevices:
@@ -274,30 +285,30 @@ class TestDevices:
             devices.from_spec(self.spec(device))
 
     def test_given_once_and_taken_by_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(devices, "windows_build", lambda: 26100)
+        monkeypatch.setattr(vpci, "windows_build", lambda: 26100)
         host = Host()
-        given = devices.Devices(host.modify)
-        place = given.give((self.GPU, 2))
-        assert given.give((self.GPU, 2)) == place
-        assert given.give((self.GPU, 0)) != place
+        given = vpci.VpciDevices(host.modify)
+        place = given.add((self.GPU, 2))
+        assert given.add((self.GPU, 2)) == place
+        assert given.add((self.GPU, 0)) != place
         function = {"DeviceInstancePath": self.GPU, "VirtualFunction": 2}
         settings = {"Functions": [function], "PropagateNumaAffinity": True}
         assert host.requests[0] == ("Add", f"VirtualMachine/Devices/VirtualPci/{place}", settings)
-        given.take((self.GPU, 2))
+        given.remove((self.GPU, 2))
         assert host.kinds == ["Add", "Add"]
-        given.take((self.GPU, 2))
+        given.remove((self.GPU, 2))
         assert host.requests[-1] == ("Remove", f"VirtualMachine/Devices/VirtualPci/{place}", None)
 
     def test_where_the_guest_sees_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tool(tmp_path, monkeypatch)
-        monkeypatch.setattr(devices, "windows_build", lambda: 20348)
+        monkeypatch.setattr(vpci, "windows_build", lambda: 20348)
         lines: list[str] = []
 
         def answer(vm: object, line: str) -> tuple[int, str]:
             lines.append(line)
             return 0, "PCIROOT(0), PCIROOT(1)\r\n"
 
-        monkeypatch.setattr(devices, "output_in_vm", answer)
+        monkeypatch.setattr(commands, "run_with_output", answer)
         vm, releases = FakeVm(), list[Any]()
         assert devices.assign(vm, [(self.GPU, 0)], releases) == [  # type: ignore[arg-type]
             {"Type": "DeviceInstance", "LocationPath": "PCIROOT(0)"},
@@ -310,7 +321,7 @@ class TestDevices:
             release()
         assert vm.host.kinds == ["Add", "Add", "Remove"]  # the share is mapped directly, and stays
 
-        monkeypatch.setattr(devices, "output_in_vm", lambda vm, line: (0, ""))
+        monkeypatch.setattr(commands, "run_with_output", lambda vm, line: (0, ""))
         with pytest.raises(HcsError, match="driver"):
             devices.assign(vm, [(self.GPU, 0)], releases)  # type: ignore[arg-type]
 

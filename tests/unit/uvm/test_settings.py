@@ -11,9 +11,9 @@ import pytest
 from shim.oci.annotations import vm as names
 from shim.oci.errors import NO_KIND, InvalidSpec
 from shim.oci.spec import Spec
-from shim.uvm.settings import VmSettings
 from shim.uvm.windows import document
 from shim.uvm.windows.boot_files import BootFiles
+from shim.uvm.windows.settings import WindowsVmSettings
 
 BUILD = 20348
 VM = "C:\\layers\\1\\UtilityVM"
@@ -42,7 +42,7 @@ class Case:
         windows = {"hyperv": {}, "resources": resources or {}}
         self.warnings: list[str] = []
         spec = Spec({"windows": windows, "annotations": annotations or {}})
-        self.settings = VmSettings(spec, processors, build, self.warnings.append)
+        self.settings = WindowsVmSettings(spec, processors, build, self.warnings.append)
         self.warnings += spec.annotations.warnings
         self.machine: dict[str, Any] = document.build("c1@vm", self.settings, BOOT)["VirtualMachine"]
 
@@ -71,7 +71,7 @@ def refusal(annotations: dict[str, str], kind: str = NO_KIND, *, resources: Any 
 
 def test_the_document_of_a_spec_that_asks_for_nothing() -> None:
     """As Microsoft's shim writes it."""
-    settings = VmSettings(Spec({"windows": {"hyperv": {}}}), 8, BUILD, pytest.fail)
+    settings = WindowsVmSettings(Spec({"windows": {"hyperv": {}}}), 8, BUILD, pytest.fail)
     assert document.build("c1@vm", settings, BOOT) == {
         "Owner": "containerd-shim-runhcs-v1.exe",
         "SchemaVersion": {"Major": 2, "Minor": 1},

@@ -1,4 +1,4 @@
-"""A Windows guest over a scripted bridge: the messages it gets, document by document, and what its answers become."""
+"""A GCS connection to a scripted guest: the messages it sends, document by document, and what the responses become."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import HcsError
+from shim.logs import Log, NullChannel
+from shim.oci.annotations import vm as names
+from shim.oci.spec import Spec
+from shim.platform import time_zone
 from shim.platform.linux.hvsocket import Stream
-from shim.uvm.gcs import protocol
-from shim.uvm.windows import guest as bridge_guest
+from shim.uvm.gcs import connection, protocol
+from shim.uvm.gcs.connection import GcsConnection
+from shim.uvm.windows.boot_files import BootFiles
 from shim.uvm.windows.guest import WindowsGuest
+from shim.uvm.windows.settings import WindowsVmSettings
 
 NULL = "00000000-0000-0000-0000-000000000000"
+RUNTIME_ID = "1f3c0a51-8a4e-4b59-8d21-5b9f6d7e8c90"
 CAPABILITIES = {
     "SendHostCreateMessage": True,
     "SendHostStartMessage": True,
@@ -40,7 +48,7 @@ class Script:
         self.arrived = threading.Event()
         self._server = threading.Thread(target=self._serve, daemon=True)
         self._server.start()
-        self.guest = WindowsGuest(Stream(ours), self.gone.append)
+        self.gcs = GcsConnection(Stream(ours), self.gone.append)
 
     def _serve(self) -> None:
         decoder = protocol.Decoder(limit=1 << 24)
@@ -65,7 +73,7 @@ class Script:
         self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        self.guest.close()  # which the server sees
+        self.gcs.close()  # which the server sees
         self._server.join(60)
         self._socket.close()
 
@@ -83,15 +91,23 @@ def refused(call: Callable[[], Any]) -> HcsError:
     return caught.value
 
 
-def test_the_beginning(script: Script) -> None:
-    script.guest.negotiate(10)
-    script.guest.begin("1f3c0a51-8a4e-4b59-8d21-5b9f6d7e8c90", {"Bias": -60}, 10)
+def windows_guest(script: Script, **annotations: str) -> WindowsGuest:
+    spec = Spec({"annotations": {getattr(names, name): value for name, value in annotations.items()}})
+    log = Log(NullChannel())
+    guest = WindowsGuest(WindowsVmSettings(spec, 8, 20348, log.warning), BootFiles("", "", ""), 0, spec, log)
+    guest.vm = SimpleNamespace(gcs=script.gcs, id="vm", runtime_id=RUNTIME_ID)  # type: ignore[assignment]
+    return guest
+
+
+def test_windows_guest_initialize_sends_time_zone_and_addresses(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_zone, "host", lambda: {"Bias": -60})
+    script.gcs.negotiate("windows", 10)
+    windows_guest(script).initialize(10)
     document = json.loads(script.received[1][1].pop("ContainerConfig"))
     assert document == {"SystemType": "Container", "TimeZoneInformation": {"Bias": -60}}
-    settings = {
-        "LocalAddress": "1f3c0a51-8a4e-4b59-8d21-5b9f6d7e8c90",
-        "ParentAddress": "894cc2d6-9d79-424f-93fe-42969ae6d8d1",
-    }
+    settings = {"LocalAddress": RUNTIME_ID, "ParentAddress": "894cc2d6-9d79-424f-93fe-42969ae6d8d1"}
     assert script.received == [
         ("NegotiateProtocol", {"ContainerId": "", "MinimumVersion": 4, "MaximumVersion": 4}),
         ("Create", {"ContainerId": NULL}),
@@ -104,41 +120,53 @@ def test_the_beginning(script: Script) -> None:
             },
         ),
     ]
-    assert script.guest.can("SignalProcessSupported") and not script.guest.can("DumpStacksSupported")
+    assert script.gcs.supports("SignalProcessSupported") and not script.gcs.supports("DumpStacksSupported")
 
 
-def test_a_guest_that_wants_to_hear_nothing(script: Script) -> None:
+def test_windows_guest_initialize_without_capabilities_sends_addresses_only(script: Script) -> None:
     script.answers["NegotiateProtocol"] = {"Version": 4, "Capabilities": {}}
-    script.guest.negotiate(10)
-    script.guest.begin("id", {}, 10)
+    script.gcs.negotiate("windows", 10)
+    windows_guest(script).initialize(10)
     assert [name for name, _ in script.received] == ["NegotiateProtocol", "ModifySettings"]
+
+
+def test_windows_guest_initialize_starts_log_forwarding(script: Script) -> None:
+    capabilities = {"GuestDefinedCapabilities": {"LogForwardingSupported": True}}
+    script.answers["NegotiateProtocol"] = {"Version": 4, "Capabilities": capabilities}
+    script.gcs.negotiate("windows", 10)
+    guest = windows_guest(script, FORWARD_LOGS="true")
+    guest.settings.log_sources = "e30="
+    guest.initialize(10)
+    service = {"ContainerId": NULL, "PropertyType": "LogForwardService"}
+    assert script.received[2:] == [
+        ("ModifyServiceSettings", {**service, "Settings": {"RPCType": "ModifyServiceSettings", "Settings": "e30="}}),
+        ("ModifyServiceSettings", {**service, "Settings": {"RPCType": "StartLogForwarding"}}),
+    ]
 
 
 @pytest.mark.parametrize("answer", [{"Version": 3}, {}, {"Version": 4, "Capabilities": {"RuntimeOsType": "Linux"}}])
 def test_a_guest_that_cannot_be_talked_to(script: Script, answer: dict[str, Any]) -> None:
     script.answers["NegotiateProtocol"] = answer
-    assert refused(lambda: script.guest.negotiate(10)).code == errors.UNEXPECTED
+    assert refused(lambda: script.gcs.negotiate("windows", 10)).code == errors.UNEXPECTED
 
 
 def test_a_container_and_a_process(script: Script) -> None:
     script.answers["ExecuteProcess"] = {"ProcessId": 1001}
     script.answers["GetProperties"] = {"Properties": json.dumps({"ProcessList": [{"ProcessId": 1001}]})}
-    guest = script.guest
-    guest.create_container("c1", {"Container": {}})
-    guest.start_container("c1")
-    assert guest.execute("c1", {"CommandLine": "cmd"}, {"StdOut": "s1"}) == 1001
-    guest.signal("c1", 1001, {"Signal": "CtrlC"})
-    guest.signal("c1", 1001, None)
-    guest.resize("c1", 1001, 25, 80)
-    assert guest.properties("c1", "ProcessList") == {"ProcessList": [{"ProcessId": 1001}]}
-    guest.modify("c1", {"ResourcePath": "Container/Processor"})
-    guest.shut_down_container("c1", force=False)
-    guest.shut_down_container("c1", force=True)
-    guest.delete_container_state("c1")
-    guest.forward_logs("e30=")
+    gcs = script.gcs
+    gcs.create_container("c1", {"Container": {}})
+    gcs.start_container("c1")
+    assert gcs.execute("c1", {"CommandLine": "cmd"}, {"StdioRelaySettings": {"StdOut": "s1"}}) == 1001
+    gcs.signal("c1", 1001, {"Signal": "CtrlC"})
+    gcs.signal("c1", 1001, None)
+    gcs.resize("c1", 1001, 25, 80)
+    assert gcs.properties("c1", "ProcessList") == {"ProcessList": [{"ProcessId": 1001}]}
+    gcs.modify("c1", {"ResourcePath": "Container/Processor"})
+    gcs.shut_down_container("c1", force=False)
+    gcs.shut_down_container("c1", force=True)
+    gcs.delete_container_state("c1")
     c1 = {"ContainerId": "c1"}
     process = {**c1, "ProcessId": 1001}
-    service = {"ContainerId": NULL, "PropertyType": "LogForwardService"}
     assert script.received == [
         ("Create", {**c1, "ContainerConfig": '{"Container":{}}'}),
         ("Start", c1),
@@ -157,8 +185,6 @@ def test_a_container_and_a_process(script: Script) -> None:
         ("ShutdownGraceful", c1),
         ("ShutdownForced", c1),
         ("DeleteContainerState", c1),
-        ("ModifyServiceSettings", {**service, "Settings": {"RPCType": "ModifyServiceSettings", "Settings": "e30="}}),
-        ("ModifyServiceSettings", {**service, "Settings": {"RPCType": "StartLogForwarding"}}),
     ]
 
 
@@ -166,7 +192,7 @@ def test_an_exit_is_told_once(script: Script) -> None:
     codes: list[int] = []
     told = threading.Event()
     script.answers["WaitForProcess"] = {"ExitCode": 7}
-    script.guest.on_process_exit("c1", 1001, lambda code: (codes.append(code), told.set()))
+    script.gcs.on_process_exit("c1", 1001, lambda code: (codes.append(code), told.set()))
     assert told.wait(60) and codes == [7]
     assert script.received == [("WaitForProcess", {"ContainerId": "c1", "ProcessId": 1001, "TimeoutInMs": 0xFFFFFFFF})]
 
@@ -174,52 +200,52 @@ def test_an_exit_is_told_once(script: Script) -> None:
 def test_failures_are_those_of_hcs(script: Script) -> None:
     record = {"Result": -1, "Message": "no such container", "ModuleName": "gcs"}
     script.answers["Start"] = {"Result": -1070137074, "ErrorMessage": "x", "ErrorRecords": [record]}  # 0xC037010E
-    error = refused(lambda: script.guest.start_container("c1"))
+    error = refused(lambda: script.gcs.start_container("c1"))
     assert errors.is_not_exist(error)
     assert str(error).startswith("guest RPC failure: Start c1: ") and "no such container" in str(error)
     script.answers["GetProperties"] = {"Properties": "nonsense"}
-    assert refused(lambda: script.guest.properties("c1")).code == errors.UNEXPECTED
+    assert refused(lambda: script.gcs.properties("c1")).code == errors.UNEXPECTED
 
 
 def test_an_answer_that_may_be_late_does_not_end_the_link(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bridge_guest, "SHUTDOWN_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "SHUTDOWN_SECONDS", 0.05)
     script.silent = {"ShutdownGraceful"}
-    assert errors.is_timeout(refused(lambda: script.guest.shut_down_container("c1", force=False)))
-    script.guest.start_container("c1")
-    assert not script.guest.is_gone
+    assert errors.is_timeout(refused(lambda: script.gcs.shut_down_container("c1", force=False)))
+    script.gcs.start_container("c1")
+    assert not script.gcs.is_closed
 
 
 def test_the_end_of_the_link_is_the_end_of_everything(script: Script) -> None:
     gone: list[str] = []
     codes: list[int] = []
     script.silent = {"WaitForProcess", "Start"}
-    script.guest.on_container_exit("c1", lambda: gone.append("c1"))
-    script.guest.on_container_exit("c2", lambda: gone.append("c2"))
-    script.guest.on_process_exit("c1", 1, codes.append)
+    script.gcs.on_container_exit("c1", lambda: gone.append("c1"))
+    script.gcs.on_container_exit("c2", lambda: gone.append("c2"))
+    script.gcs.on_process_exit("c1", 1, codes.append)
     failures: list[HcsError] = []
-    waiting = threading.Thread(target=lambda: failures.append(refused(lambda: script.guest.start_container("c1"))))
+    waiting = threading.Thread(target=lambda: failures.append(refused(lambda: script.gcs.start_container("c1"))))
     waiting.start()
     while [name for name, _ in script.received] != ["WaitForProcess", "Start"]:
         assert script.arrived.wait(60)
     script.hang_up()
     waiting.join(60)
     assert errors.is_already_stopped(failures[0]) and errors.is_process_exited(failures[0])
-    assert sorted(gone) == ["c1", "c2"] and codes == [-1] and script.guest.is_gone
+    assert sorted(gone) == ["c1", "c2"] and codes == [-1] and script.gcs.is_closed
     assert script.gone == ["the guest closed its connection"]
     # … and whoever comes later hears it at once.
-    assert errors.is_already_stopped(refused(lambda: script.guest.create_container("c3", {})))
-    script.guest.on_container_exit("c3", lambda: gone.append("c3"))
-    script.guest.on_process_exit("c3", 2, codes.append)
+    assert errors.is_already_stopped(refused(lambda: script.gcs.create_container("c3", {})))
+    script.gcs.on_container_exit("c3", lambda: gone.append("c3"))
+    script.gcs.on_process_exit("c3", 2, codes.append)
     assert "c3" in gone and codes == [-1, -1]
 
 
 def test_a_container_that_ends_is_told_once(script: Script) -> None:
     ended = threading.Event()
     count: list[int] = []
-    script.guest.on_container_exit("c1", lambda: (count.append(1), ended.set()))
+    script.gcs.on_container_exit("c1", lambda: (count.append(1), ended.set()))
     script.notify("other")
     script.notify("c1")
     script.notify("c1")
     assert ended.wait(60)
-    script.guest.start_container("x")  # all notices have been read
+    script.gcs.start_container("x")  # all notices have been read
     assert count == [1]

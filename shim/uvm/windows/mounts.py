@@ -1,15 +1,15 @@
-r"""Mounts of a container in a VM: everything has to get into the VM first.
+r"""Mounts of a Windows container in a VM: every source has to be added to the VM first.
 
 | source | how |
 | --- | --- |
-| a directory or file of the host | a share |
-| `\\.\pipe\x` | the host's pipe is mapped into the VM, and reached through the share of pipes |
+| a directory or file of the host | a VSMB share |
+| `\\.\pipe\x` | the host's pipe, mapped into the VM |
 | `uvm://\\.\pipe\x` | a pipe of the VM's own |
-| `sandbox://x` | a directory of the VM that all containers of the pod can have |
-| mount type `virtual-disk`, `physical-disk`, `extensible-virtual-disk` | a disk of the VM |
-| `virtual-disk://x`, `physical-disk://x`, `evd://type/x` without a type | the same, as a source alone can say it |
+| `sandbox://x` | a directory of the VM, for all containers of the pod |
+| mount type `virtual-disk`, `physical-disk`, `extensible-virtual-disk` | a SCSI disk of the VM |
+| `virtual-disk://x`, `physical-disk://x`, `evd://type/x` without a type | the same, for clients that give no type |
 
-`plan` reads and checks; `Plan.acquire` makes it so and says how each thing is released.
+`MountPlan` reads and checks; `MountPlan.acquire` adds the sources to the VM.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from shim.container.process_document import is_absolute_in_container, quote
 from shim.hcs_bindings.errors import UNEXPECTED, ErrorContext, HcsError
 from shim.oci.errors import InvalidSpec
 from shim.uvm import scsi
-from shim.uvm.gcs.process import output_in_vm
-from shim.uvm.vsmb import GUEST_ROOT
+from shim.uvm.windows import commands
+from shim.uvm.windows.vsmb import shares_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Release = Callable[[], None]
 
 SANDBOX = "sandbox://"
-# What stands before the reason, as Microsoft's shim says it.
+# What comes before the reason, in the words of Microsoft's shim.
 SHARE_FAILED = "failed to add VSMB share to utility VM for mount"
 DISK_FAILED = "adding SCSI mount"
 IN_VM = "uvm://"
@@ -54,7 +54,7 @@ _DISK_PREFIXES = {f"{kind}://": kind for kind in ("physical-disk", "virtual-disk
 _NOT_FOR_WINDOWS = ("hugepages://", "sandbox-tmp://")
 
 
-class Plan:
+class MountPlan:
     """Mounts that have been checked. `pod_id` names the pipes of the VM."""
 
     def __init__(self, spec: Spec, pod_id: str) -> None:
@@ -64,7 +64,7 @@ class Plan:
             self._steps.append(self._step(mount))
 
     def acquire(self, vm: Vm, releases: list[Release]) -> Mapped:
-        """What the container's document says of its mounts. What was acquired is in `releases`, also on failure."""
+        """The mounts for the container's document. What undoes each step is in `releases`, also on failure."""
         mapped = Mapped()
         for step in self._steps:
             step(vm, mapped, releases)
@@ -100,7 +100,7 @@ class Plan:
                 f"unsupported UVM mount source {source}: of a Windows VM only pipes ({IN_VM}{PIPE}…) and {SANDBOX} "
                 f"can be mounted; correct {mount.path}.source"
             )
-        # Checked as any mount; but shares take paths with a drive, not by volume, and find where links lead themselves.
+        # Checked as any mount; but shares take paths with a drive, not by volume, and resolve links themselves.
         entry = directory(mount, source, destination, f"{SHARE_FAILED} {mount.path}: ")
         return _share({**entry, "HostPath": os.path.normpath(source)})
 
@@ -111,10 +111,9 @@ class Plan:
             return lambda vm, mapped, releases: mapped.pipes.append({"ContainerPipeName": name, "HostPath": inside})
 
         def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
-            vm.pipes.add(source)
-            releases.append(lambda: vm.pipes.remove(source))
-            shared = f"{GUEST_ROOT}IPC$\\{source[len(PIPE) :]}"
-            mapped.pipes.append({"ContainerPipeName": name, "HostPath": shared})
+            lease = shares_of(vm).add_pipe(source)
+            releases.append(lease.release)
+            mapped.pipes.append({"ContainerPipeName": name, "HostPath": lease.guest_path})
 
         return acquire
 
@@ -122,9 +121,9 @@ class Plan:
 def _share(entry: Document) -> Callable[[Vm, Mapped, list[Release]], None]:
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
         with ErrorContext(f"{SHARE_FAILED} {entry['ContainerPath']}"):
-            held = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
-        releases.append(held.release)
-        mapped.directories.append({**entry, "HostPath": held.guest_path})
+            lease = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
+        releases.append(lease.release)
+        mapped.directories.append({**entry, "HostPath": lease.guest_path})
 
     return acquire
 
@@ -137,11 +136,11 @@ def _sandbox_directory(mount: Section, source: str, destination: str) -> Callabl
     entry = _entry(mount, path, destination)
 
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
-        # It may be there already, which mkdir calls a failure and dir does not.
+        # It may exist already, which is a failure to mkdir and not to dir.
         quoted = quote(path)
-        code, said = output_in_vm(vm, f"cmd /c mkdir {quoted} & dir {quoted}", complaints=True)
+        code, output = commands.run_with_output(vm, f"cmd /c mkdir {quoted} & dir {quoted}", stderr=True)
         if code:
-            what = f'failed to create sandbox mount directory in utility VM with exit code {code} "{said.strip()}"'
+            what = f'failed to create sandbox mount directory in utility VM with exit code {code} "{output.strip()}"'
             raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}")
         mapped.directories.append(entry)
 
@@ -149,7 +148,7 @@ def _sandbox_directory(mount: Section, source: str, destination: str) -> Callabl
 
 
 def _disk_kind(mount: Section) -> tuple[str, str]:
-    """Which kind of disk a mount is, "" if none, and its source without the prefix that said so."""
+    """The kind of disk that a mount is, "" if none, and its source without the prefix that named the kind."""
     kind, source = mount.text("type"), mount.text("source")
     for prefix, meant in _DISK_PREFIXES.items():
         if source.lower().startswith(prefix) and kind in ("", meant):
@@ -174,9 +173,9 @@ def _disk(mount: Section, kind: str, source: str, destination: str) -> Callable[
 
     def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
         with ErrorContext(f"{DISK_FAILED} {mount.path}"):
-            attached = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
-        releases.append(attached.release)
-        mapped.disks.append(_entry(mount, attached.guest_path, destination))
+            lease = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
+        releases.append(lease.release)
+        mapped.disks.append(_entry(mount, lease.guest_path, destination))
 
     return acquire
 

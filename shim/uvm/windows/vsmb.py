@@ -1,8 +1,9 @@
-"""Directories and files of the host that a VM sees: VSMB shares, counted, so that containers can have them in common.
+"""VSMB shares: directories and files of the host that a Windows guest sees. Refcounted, so that containers share them.
 
-A directory is shared as it is. A file is shared by its directory, restricted to the files that somebody asked for.
-Shares are named s1, s2 … in the order they come. One that Windows maps directly into the VM cannot be taken away again
-while the VM lives: it stays, unused, and is found again by whoever wants the same.
+A directory is shared as it is. A file is shared by its directory, restricted to the files that were requested. Shares
+are named s1, s2 … in order of creation. A share that Windows maps directly into the VM cannot be removed while the VM
+runs: it stays, unused, and is used again by the next request for the same path. Named pipes of the host are mapped into
+the VM by HCS, and the guest opens them through the share `IPC$`.
 """
 
 from __future__ import annotations
@@ -10,43 +11,67 @@ from __future__ import annotations
 import os
 from threading import Lock
 
+from shim.container.mounts import PIPE
 from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
-from shim.uvm.lease import Lease
-from shim.uvm.windows.document import share_options
+from shim.uvm.guest import Lease
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from shim.uvm.vm import Vm
+
     Document = dict[str, Any]
 
 PATH = "VirtualMachine/Devices/VirtualSmb/Shares"
+PIPES_PATH = "VirtualMachine/Devices/MappedPipes/"
 GUEST_ROOT = "\\\\?\\VMSMB\\VSMB-{dcc079ae-60ba-4d07-847c-3493609c0870}\\"
 
 
+_READ_ONLY = {"ReadOnly": True, "ShareRead": True, "CacheIo": True}
+
+
+def share_options(
+    *, read_only: bool, backup: bool = False, no_direct_map: bool = False, file: bool = False
+) -> Document:
+    """`backup`: files are read regardless of their owner, as layers need it."""
+    options: Document = {}
+    if read_only:
+        options.update(_READ_ONLY)
+    if no_direct_map:
+        options["NoDirectmap"] = True
+    if backup:
+        options["TakeBackupPrivilege"] = True
+    if read_only:
+        options["PseudoOplocks"] = True
+    if file:
+        options.update({"RestrictFileAccess": True, "SingleFileMapping": True})
+    return options
+
+
 class _Share:
-    __slots__ = ("files", "name", "options", "path", "users")
+    __slots__ = ("files", "name", "options", "path", "refcount")
 
     def __init__(self, name: str, path: str, options: Document) -> None:
         self.name = name
         self.path = path
         self.options = options
-        self.users = 0
-        #: Of a restricted share: each file with its number of users.
+        self.refcount = 0
+        #: Of a restricted share: the refcount of each file.
         self.files: dict[str, int] = {}
 
     def settings(self) -> Document:
         settings: Document = {"Name": self.name, "Path": self.path}
         if self.files:
             settings["AllowedFiles"] = list(self.files)
-        settings["Options"] = self.options  # there even when none is set
+        settings["Options"] = self.options  # present even when none is set
         return settings
 
 
-class Shares:
-    """`modify` changes the VM. Calls may come from any thread; one share is changed at a time."""
+class VsmbShares:
+    """`modify` is HCS's modify of the VM. Calls may come from any thread; one share is changed at a time."""
 
     def __init__(self, modify: Callable[[Document], None], *, no_direct_map: bool, read_only: bool) -> None:
         self._modify = modify
@@ -55,6 +80,7 @@ class Shares:
         self._lock = Lock()
         self._count = 0
         self._shares: dict[tuple[str, bool, bool], _Share] = {}
+        self._pipes: dict[str, int] = {}
 
     def add(self, path: str, *, read_only: bool, backup: bool = False) -> Lease:
         """Share a directory, or a single file."""
@@ -76,7 +102,7 @@ class Shares:
                 share = self._new(path, options)
                 self._change("Add", share.settings())
                 self._shares[key] = share
-            share.users += 1
+            share.refcount += 1
         return Lease(GUEST_ROOT + share.name, lambda: self._release(key))
 
     def _add_file(self, path: str, read_only: bool) -> Lease:
@@ -97,7 +123,7 @@ class Shares:
                 except BaseException:
                     del share.files[path]
                     raise
-            share.users += 1
+            share.refcount += 1
             share.files[path] += 1
         return Lease(f"{GUEST_ROOT}{share.name}\\{name}", lambda: self._release(key, path))
 
@@ -108,17 +134,39 @@ class Shares:
     def _release(self, key: tuple[str, bool, bool], file: str = "") -> None:
         with self._lock:
             share = self._shares[key]
-            share.users -= 1
+            share.refcount -= 1
             if file:
                 share.files[file] -= 1
             if not self._no_direct_map:
-                return  # what is mapped directly stays until the VM ends, files as well as directories
-            if not share.users:
+                return  # what is mapped directly stays until the VM exits, files as well as directories
+            if not share.refcount:
                 del self._shares[key]
                 self._change("Remove", {"Name": share.name})
             elif file and not share.files[file]:
                 del share.files[file]
                 self._change("Update", share.settings())
 
+    def add_pipe(self, path: str) -> Lease:
+        """Map a named pipe of the host (`\\\\.\\pipe\\…`)."""
+        with self._lock:
+            if path not in self._pipes:
+                self._modify({"ResourcePath": PIPES_PATH + path, "RequestType": "Add"})
+            self._pipes[path] = self._pipes.get(path, 0) + 1
+        return Lease(f"{GUEST_ROOT}IPC$\\{path[len(PIPE) :]}", lambda: self._release_pipe(path))
+
+    def _release_pipe(self, path: str) -> None:
+        with self._lock:
+            self._pipes[path] -= 1
+            if not self._pipes[path]:
+                del self._pipes[path]
+                self._modify({"ResourcePath": PIPES_PATH + path, "RequestType": "Remove"})
+
     def _change(self, request: str, settings: Document) -> None:
         self._modify({"ResourcePath": PATH, "RequestType": request, "Settings": settings})
+
+
+def shares_of(vm: Vm) -> VsmbShares:
+    """The shares of a VM with a Windows guest."""
+    shares = vm.shares
+    assert isinstance(shares, VsmbShares)
+    return shares

@@ -1,0 +1,58 @@
+"""Windows tools that the shim runs in the VM itself, outside of any container, as SYSTEM."""
+
+from __future__ import annotations
+
+from shim.hcs_bindings.errors import HcsError
+from shim.uvm.gcs.connection import THE_VM
+from shim.uvm.gcs.process import VmProcess
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from shim.uvm.vm import Vm
+
+    Document = dict[str, Any]
+
+SYSTEM_USER = "NT AUTHORITY\\SYSTEM"
+# How long a tool that prepares something in the VM may run.
+TIMEOUT_SECONDS = 60.0
+MAX_OUTPUT = 1 << 16
+
+
+def parameters(command_line: str, directory: str = "") -> Document:
+    """The process document of a program of the VM itself."""
+    return {"CommandLine": command_line, "User": SYSTEM_USER, "WorkingDirectory": directory or "C:\\"}
+
+
+def run(vm: Vm, command_line: str) -> int:
+    """Run a tool without streams; returns its exit code."""
+    process = VmProcess(vm, THE_VM, parameters(command_line))
+    try:
+        return process.wait(TIMEOUT_SECONDS).code
+    except HcsError:
+        process.terminate(TIMEOUT_SECONDS)
+        raise
+
+
+def run_with_output(vm: Vm, command_line: str, *, stderr: bool = False) -> tuple[int, str]:
+    """Run a tool; returns its exit code and what it wrote to stdout, or to stderr instead."""
+    from _socket import socket
+
+    pipe = "CreateStdErrPipe" if stderr else "CreateStdOutPipe"
+    process = VmProcess(vm, THE_VM, {**parameters(command_line), pipe: True})
+    handle = process.stderr if stderr else process.stdout
+    assert handle is not None
+    stream, process.stdout, process.stderr = socket(fileno=handle), None, None
+    output = b""
+    try:
+        stream.settimeout(TIMEOUT_SECONDS)
+        while len(output) < MAX_OUTPUT and (data := stream.recv(4096)):
+            output += data
+        return process.wait(TIMEOUT_SECONDS).code, output[:MAX_OUTPUT].decode("utf-8", "replace")
+    except (HcsError, OSError):
+        process.terminate(TIMEOUT_SECONDS)
+        raise
+    finally:
+        stream.close()
+        process.close()
