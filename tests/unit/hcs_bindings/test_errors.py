@@ -141,7 +141,7 @@ def test_explain_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "0xC0370106"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("0xC0370106 HCS_E_UNEXPECTED_EXIT: ")
-    assert re.search(r"^  usual cause: .+\n  what to do: +.+$", text, re.M)
+    assert re.search(r"^  usual cause: .+\n  next step: +.+$", text, re.M)
     assert main(["explain", "5"]) == 0
     assert "ERROR_ACCESS_DENIED" in capsys.readouterr().out
 

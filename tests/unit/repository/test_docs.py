@@ -13,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 WIDTH = 100
+# Terms of an earlier vocabulary, each with a standard term in its place.
+DISCOURAGED = ("anew", "expel", "figures", "leftovers", "nobody", "put out", "rooms?", "somebody", "told", "wishes")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 
@@ -96,3 +98,10 @@ def test_life_of_a_container_names_existing_functions() -> None:
         if file is None or (name and not re.search(rf"\b(def|class) {name}\b", file.read_text())):
             missing.append(f"{path}::{name}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_use_standard_terms(page: Path) -> None:
+    """CONTRIBUTING.md, Vocabulary. Names in backticks are exempt."""
+    text = re.sub(r"`[^`]*`", "", _without_code(page.read_text()))
+    assert re.findall(rf"\b({'|'.join(DISCOURAGED)})\b", text, re.IGNORECASE) == []
