@@ -18,7 +18,7 @@ def _increasing(_: Any, attribute: Attribute[Sequence[int]], value: Sequence[int
 
 @frozen
 class Sizes:
-    """Numbers of rounds, unless a comment says otherwise."""
+    """Numbers of rounds, unless a comment names another unit."""
 
     warm_up: int = field(validator=ge(0))
     #: For measures that take long.

@@ -2,12 +2,12 @@
 
 To add a measure to the suite:
 
-1. Write a module here with `def measure(context: SuiteContext) -> None`. The first line of its docstring is its help
-   text. Loop over `context.rounds(stage, candidates, rounds)`, run each action through `context.attempt(...)`, which
-   turns a failure into a violation, and add samples with `context.measure(name, unit, kind).add(candidate, value)`, or
-   a series, timeline or trend with `context.run`. Raise `PrerequisiteError` if a program is missing: the measure is
-   skipped and the reason is reported.
-2. Add its line to `MEASURES` in bench/suite.py. The leak check runs after it.
+1. Write a module here with `def measure(context: SuiteContext) -> None`. Loop over
+   `context.rounds(stage, candidates, rounds)`, run each action through `context.attempt(...)`, which turns a failure
+   into a violation, and add samples with `context.measure(name, unit, kind).add(candidate, value)`, or a series,
+   timeline or trend with `context.run`. Raise `PrerequisiteError` if a program is missing: the measure is skipped and
+   the reason is reported.
+2. Add its line to `MEASURES` in bench/suite.py: module name and help text. The leak check runs after each measure.
 
 Its results are then in every table, file and chart. A target ratio is a line in bench/harness/goals.py. A number of
 rounds that depends on --quick and --full is a field of `Sizes` in bench/harness/sizes.py.

@@ -36,13 +36,13 @@ def _measure(context: SuiteContext, candidate: Candidate, stack: ExitStack) -> N
             reason = f"{candidate.name}: stopped at {len(pods)} pods: less than 2 GiB of memory available"
             context.run.skip("scaling", reason)
             break
-        taken = []
+        durations = []
         while len(pods) < count:
             context.progress.step("scaling", len(pods) + 1, context.sizes.pods[-1], candidate.name)
             begin = time.perf_counter()
             pods.append(_pod(context, candidate, stack))
-            taken.append((time.perf_counter() - begin) * 1e3)
-        times.add(candidate.name, count, *taken)
+            durations.append((time.perf_counter() - begin) * 1e3)
+        times.add(candidate.name, count, *durations)
         shims = total_stats(sandbox.pid for sandbox, _ in pods)["PSS"]
         memory.add(candidate.name, count, (shims + total_stats(standby.pids(candidate))["PSS"]) / count)
     for number, (sandbox, member) in enumerate(pods):

@@ -3,7 +3,7 @@
 A JSON line on stdin requests one lifecycle of a container: {"program", "directory", "id", "isolated", "environment"}.
 Lines on stdout are the responses: {"idle": …} while the container runs, so that the caller can sample the shim's memory
 before it sends any line; and then {"steps": {name: [begin, end]}}, in seconds since the epoch by a monotonic clock.
-{"listening": PIPE} is answered when a process listens on the pipe. Standard library only.
+{"listening": PIPE} gets a response when a process listens on the pipe. Standard library only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Steps:
         self.times: dict[str, tuple[float, float]] = {}
         self._epoch = time.time() - time.perf_counter()
 
-    def time(self, name: str, call: Callable[[], Any]) -> Any:
+    def measure(self, name: str, call: Callable[[], Any]) -> Any:
         begin = time.perf_counter()
         result = call()
         self.times[name] = (self._epoch + begin, self._epoch + time.perf_counter())
@@ -44,20 +44,20 @@ def run_lifecycle(driver: Any, scenarios: Any, events: Any, request: dict[str, A
         scenarios.boot_image(request["directory"])
     shim.environment.update(request["environment"])
     steps = Steps()
-    task = steps.time("start", shim.start)
-    steps.time("Connect", task.connect)
-    steps.time("Create", lambda: task.create(**fields))
-    steps.time("Start", task.start)
-    steps.time("State", task.state)
+    task = steps.measure("start", shim.start)
+    steps.measure("Connect", task.connect)
+    steps.measure("Create", lambda: task.create(**fields))
+    steps.measure("Start", task.start)
+    steps.measure("State", task.state)
     respond({"idle": request["id"]})
     sys.stdin.readline()
-    steps.time("Kill", lambda: task.kill(KILL))
-    steps.time("Wait", task.wait)
-    steps.time("Delete", task.delete)
+    steps.measure("Kill", lambda: task.kill(KILL))
+    steps.measure("Wait", task.wait)
+    steps.measure("Delete", task.delete)
     scenarios.shut_down(task)
     if not shim.gone():
         raise TimeoutError(f"the shim of {request['id']} does not exit")
-    steps.time("delete", shim.delete)
+    steps.measure("delete", shim.delete)
     return {"steps": steps.times}
 
 

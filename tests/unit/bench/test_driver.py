@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from bench import suite
 from bench.harness import leaks
 from bench.harness.bundles import MARK, PROCESS, Bundle, Role
 from bench.harness.candidates import Candidate
@@ -196,3 +197,8 @@ def test_scheduling_group_is_left_at_end() -> None:
         assert how in ("no autogroups", "one control group") or how.startswith("autogroups: ")
         assert how != "one control group" or not is_autogrouped()
     assert Path("/proc/self/cgroup").read_text() == before
+
+
+@pytest.mark.parametrize("name", suite.MEASURES)
+def test_suite_measure_has_function(name: str) -> None:
+    assert callable(suite.function_of(name))
