@@ -1,9 +1,9 @@
-/* The command line: what shim/__main__.py reads, in the forms in which containerd writes it. */
+/* Parses the command line as shim/__main__.py does, in the forms that containerd uses. */
 #include <string.h>
 
 #include "common.h"
 
-bool is_plain(const char *text, size_t length) {
+bool is_valid_id(const char *text, size_t length) {
     for (size_t at = 0; at < length; at++) {
         char c = text[at];
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-_.", c) != NULL) ||
@@ -13,15 +13,15 @@ bool is_plain(const char *text, size_t length) {
     return length > 0 && !(text[0] == '.' && (length == 1 || (length == 2 && text[1] == '.')));
 }
 
-bool is_printable(const char *text, size_t length) {
+bool is_printable_ascii(const char *text, size_t length) {
     for (size_t at = 0; at < length; at++)
         if (text[at] < ' ' || text[at] > '~')
             return false;
     return true;
 }
 
-/* What the flag's value goes to; NULL if the flag is not one of those that have a value. */
-static const char **place_of(struct command *command, const char *name, size_t length) {
+/* Where the value of a flag is stored; NULL if no flag with a value has this name. */
+static const char **flag_target(struct command *command, const char *name, size_t length) {
     static const char *const names[] = {"namespace", "address", "publish-binary", "id", "bundle"};
     const char **places[] = {
         &command->namespace, &command->address, &command->publish, &command->id, &command->bundle};
@@ -31,7 +31,7 @@ static const char **place_of(struct command *command, const char *name, size_t l
     return NULL;
 }
 
-bool read_command(int argc, char **argv, struct command *command) {
+bool parse_command_line(int argc, char **argv, struct command *command) {
     *command = (struct command){.action = ""};
     for (int at = 1; at < argc; at++) {
         const char *word = argv[at];
@@ -47,7 +47,7 @@ bool read_command(int argc, char **argv, struct command *command) {
             continue;
         }
         size_t length = strcspn(name, "=");
-        const char **place = place_of(command, name, length);
+        const char **place = flag_target(command, name, length);
         if (place == NULL)
             return false;
         if (name[length] == '=')
@@ -61,8 +61,8 @@ bool read_command(int argc, char **argv, struct command *command) {
     for (size_t at = 0; at < sizeof needed / sizeof *needed; at++)
         if (needed[at] == NULL || *needed[at] == '\0')
             return false;
-    return *command->action != '\0' && is_plain(command->namespace, strlen(command->namespace)) &&
-           is_plain(command->id, strlen(command->id));
+    return *command->action != '\0' && is_valid_id(command->namespace, strlen(command->namespace)) &&
+           is_valid_id(command->id, strlen(command->id));
 }
 
 bool is_sandbox_bundle(const char *bundle) {

@@ -1,8 +1,7 @@
-/* What the launchers of Linux and of Windows (launcher/windows) share: what they read and what they say, in memory, with
-   no call of the system.
+/* What the launchers of Linux and Windows share: parsers and encoders that work in memory and make no system calls.
 
-   "Unusual" is the word for whatever the native commands do not know how to do exactly as Python does it: then nothing
-   has been changed, and Python runs the command. */
+   The C code handles only input for which it does exactly what Python does. All other input is "unsupported": the launcher
+   has then changed nothing, and Python runs the command (the fallback). */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -14,69 +13,70 @@
 #define SANDBOX_CONTROLLER "io.containerd.sandbox.controller.v1.shim"
 #define MAX_ARGUMENTS 256
 #define MAX_SPEC (1 << 20)
-#define SMALL_OPTIONS (64 << 10)
+#define MAX_OPTIONS (64 << 10)
 
-/* -- the command line: command_line.c ----------------------------------------------------------------------------------- */
+/* -- the command line: command_line.c ----------------------------------------------------------------------------- */
 
 struct command {
     const char *action, *namespace, *address, *publish, *id, *bundle;
     bool debug;
 };
 
-/* False if it is unusual. */
-bool read_command(int argc, char **argv, struct command *command);
-/* …/<plugin>/<namespace>/<id>: a sandbox to be made by the Sandbox service. */
+/* False if it is unsupported. */
+bool parse_command_line(int argc, char **argv, struct command *command);
+/* Whether the path ends in …/<plugin>/<namespace>/<id>: containerd's Sandbox service creates the sandbox. */
 bool is_sandbox_bundle(const char *bundle);
 
-bool is_plain(const char *text, size_t length);     /* letters, digits, "-_." and nothing that means a directory */
-bool is_printable(const char *text, size_t length); /* ASCII */
+bool is_valid_id(const char *text, size_t length); /* letters, digits, "-_.", but not "." or ".." */
+bool is_printable_ascii(const char *text, size_t length);
 
-/* -- what is in config.json and on stdin: spec.c, runtime_options.c --------------------------------------------------------- */
+/* -- annotations in config.json: spec.c --------------------------------------------------------------------------- */
 
-enum role { UNUSUAL, ALONE, SANDBOX, MEMBER };
+enum role { UNSUPPORTED, STANDALONE, SANDBOX, MEMBER };
 
-/* The part of the container in a pod; `sandbox` is the id of the pod's sandbox then. */
-enum role read_role(const char *json, size_t length, const char *id, char *sandbox, size_t size);
+/* The role of the container in a pod. `sandbox` receives the id of the pod's sandbox, if there is one. */
+enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size);
 
-/* Whether Python would accept them without complaint. */
-bool options_are_usual(const unsigned char *data, size_t length, const char *id);
+/* -- runtime options on stdin: runtime_options.c ------------------------------------------------------------------ */
 
-/* A varint; false if there is none. */
-bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
-size_t put_varint(unsigned char *to, uint64_t value);
+/* Whether Python would accept them without an error. */
+bool options_are_supported(const unsigned char *data, size_t length, const char *id);
 
-/* -- what a container left in its bundle: exit_and_ledger.c ---------------------------------------------------------------- */
+/* False if there is no whole varint. */
+bool decode_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);
+size_t encode_varint(unsigned char *to, uint64_t value);
+
+/* -- ledger and exit record in the bundle: exit_and_ledger.c ------------------------------------------------------ */
 
 #define MAX_LEDGER (64 << 10)
-#define MAX_RECORD 100
-#define MAX_RESPONSE 80
+#define MAX_EXIT_RECORD 100
+#define MAX_DELETE_RESPONSE 80
 #define UNKNOWN_STATUS 255
 
-struct record {
+struct exit_record {
     uint64_t status, seconds, nanos, pid;
 };
 
-/* Whether every line of the ledger that enters something has one that strikes it out; false, too, if it is unusual. */
-bool is_settled(const char *ledger, size_t length);
-/* What the file `exit` says; false if it is unusual. */
-bool read_record(const char *text, struct record *record);
-/* A DeleteResponse. */
-size_t encode_response(const struct record *record, unsigned char answer[MAX_RESPONSE]);
+/* Whether every resource that the ledger lists has been released. False if the ledger is unsupported, too. */
+bool ledger_is_released(const char *ledger, size_t length);
+/* The content of the file `exit`; false if it is unsupported. */
+bool parse_exit_record(const char *text, struct exit_record *record);
+size_t encode_delete_response(const struct exit_record *record, unsigned char response[MAX_DELETE_RESPONSE]);
 
-/* -- one Connect to the shim of a pod: connect.c ----------------------------------------------------------------------- */
+/* -- the Connect call to the shim of a pod: connect.c ------------------------------------------------------------- */
 
-/* An answer comes at once or Python has the patience. */
-#define PATIENCE_SECONDS 1
+/* A shim that needs longer is left to Python, which waits longer. */
+#define CONNECT_TIMEOUT_SECONDS 1
 #define MAX_CONNECT_ID 255
 #define MAX_FRAME 1024
 #define FRAME_HEADER 10
-#define MAX_ANSWER 4096
+#define MAX_RESPONSE_BODY 4096
 
-/* The request, in one frame. */
-size_t encode_connect(const char *id, unsigned char frame[MAX_FRAME]);
-/* How much follows the header of the answer's frame; 0 if it is no answer, or a long one. */
-size_t answer_size(const unsigned char header[FRAME_HEADER]);
-/* The pid that is answered; 0 if something else is. */
-uint64_t decode_connect(const unsigned char *body, size_t length);
+/* The request as one ttrpc frame; returns its length. */
+size_t encode_connect_request(const char *id, unsigned char frame[MAX_FRAME]);
+/* The length of the body after this frame header; 0 if it is not a response, or too long. */
+size_t response_size(const unsigned char header[FRAME_HEADER]);
+/* The pid of the shim; 0 if the body is an error or unsupported. */
+uint64_t decode_connect_response(const unsigned char *body, size_t length);
 
 #endif

@@ -1,8 +1,7 @@
-/* The two annotations of a config.json that say to which pod a container belongs.
+/* Finds the two annotations in config.json that assign a container to a pod.
 
-   Python reads the whole document and refuses what is not JSON. So does this, more strictly: whatever Python might refuse
-   or understand in another way (names with escapes, names that come twice, numbers of a hundred digits) is unusual. What
-   is left means the same to both. */
+   Python parses the whole document and rejects invalid JSON. So does this parser, more strictly: whatever Python might
+   reject or read differently (names with escapes, duplicate names, numbers of a hundred digits) is unsupported. */
 #include <string.h>
 
 #include "common.h"
@@ -22,7 +21,7 @@ struct scanner {
     const char *at, *end;
     int depth;
     bool has_annotations;
-    struct text kind, sandbox; /* as the annotations have them; at is NULL until they are found */
+    struct text kind, sandbox; /* the values of the annotations; at is NULL until they are found */
 };
 
 static bool is_utf8(const char *text, size_t length) {
@@ -51,9 +50,9 @@ static void skip_space(struct scanner *s) {
         s->at++;
 }
 
-static bool take(struct scanner *s, char wanted) {
+static bool take(struct scanner *s, char expected) {
     skip_space(s);
-    if (peek(s) != wanted)
+    if (peek(s) != expected)
         return false;
     s->at++;
     skip_space(s);
@@ -123,31 +122,31 @@ static bool take_number(struct scanner *s) {
     return true;
 }
 
-static bool is(const struct text *text, const char *wanted) {
-    return text->at != NULL && text->length == strlen(wanted) && memcmp(text->at, wanted, text->length) == 0;
+static bool equals(const struct text *text, const char *other) {
+    return text->at != NULL && text->length == strlen(other) && memcmp(text->at, other, text->length) == 0;
 }
 
 static bool take_value(struct scanner *s, bool is_annotations);
 
-/* A member of an object, noted if it is one of those that are looked for. */
+/* A member of an object. The values of the two annotations are stored. */
 static bool take_member(struct scanner *s, bool is_top, bool is_annotations) {
     struct text name, value;
     if (!take_string(s, &name) || !take(s, ':') || ((is_top || is_annotations) && name.has_escapes))
         return false;
-    if (is_top && is(&name, "annotations")) {
+    if (is_top && equals(&name, "annotations")) {
         if (s->has_annotations || peek(s) != '{')
             return false;
         s->has_annotations = true;
         return take_value(s, true);
     }
-    struct text *wanted = NULL;
+    struct text *target = NULL;
     if (is_annotations)
-        wanted = is(&name, CONTAINER_TYPE) ? &s->kind : is(&name, SANDBOX_ID) ? &s->sandbox : NULL;
-    if (wanted == NULL)
+        target = equals(&name, CONTAINER_TYPE) ? &s->kind : equals(&name, SANDBOX_ID) ? &s->sandbox : NULL;
+    if (target == NULL)
         return take_value(s, false);
-    if (wanted->at != NULL || !take_string(s, &value) || !is_plain(value.at, value.length))
+    if (target->at != NULL || !take_string(s, &value) || !is_valid_id(value.at, value.length))
         return false;
-    *wanted = value;
+    *target = value;
     return true;
 }
 
@@ -195,22 +194,22 @@ static bool take_value(struct scanner *s, bool is_annotations) {
     return taken;
 }
 
-enum role read_role(const char *json, size_t length, const char *id, char *sandbox, size_t size) {
+enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size) {
     struct scanner s = {.at = json, .end = json + length};
     skip_space(&s);
     if (!is_utf8(json, length) || peek(&s) != '{' || !take_value(&s, false))
-        return UNUSUAL;
+        return UNSUPPORTED;
     skip_space(&s);
     if (s.at != s.end)
-        return UNUSUAL;
+        return UNSUPPORTED;
     if (s.kind.at == NULL && s.sandbox.at == NULL)
-        return ALONE;
+        return STANDALONE;
     if (s.sandbox.at == NULL || s.sandbox.length >= size)
-        return UNUSUAL;
+        return UNSUPPORTED;
     memcpy(sandbox, s.sandbox.at, s.sandbox.length);
     sandbox[s.sandbox.length] = '\0';
     bool is_own = strcmp(sandbox, id) == 0;
-    if (is(&s.kind, "sandbox") && is_own)
+    if (equals(&s.kind, "sandbox") && is_own)
         return SANDBOX;
-    return is(&s.kind, "container") && !is_own ? MEMBER : UNUSUAL;
+    return equals(&s.kind, "container") && !is_own ? MEMBER : UNSUPPORTED;
 }

@@ -1,13 +1,13 @@
-/* The address that follows from a command line: what shim/platform/linux/endpoint.py makes of it. */
+/* Derives the address from the command line, as shim/platform/linux/endpoint.py does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher.h"
 
-/* Whether it is what Go's path.Clean makes of it: only then is it hashed as it is. */
-static bool is_clean(const char *path) {
-    if (path[0] != '/' || path[1] == '\0' || !is_printable(path, strlen(path)))
+/* Whether Go's path.Clean would leave it unchanged: containerd hashes the cleaned path. */
+static bool is_clean_path(const char *path) {
+    if (path[0] != '/' || path[1] == '\0' || !is_printable_ascii(path, strlen(path)))
         return false;
     while (*path == '/') {
         size_t length = strcspn(++path, "/");
@@ -24,7 +24,7 @@ bool socket_path(const struct command *command, const char *id, struct sockaddr_
         directory = DEFAULT_DIRECTORY;
     char joined[MAX_PATH], hex[65];
     int length = snprintf(joined, sizeof joined, "%s/%s/%s", command->address, command->namespace, id);
-    if (!is_clean(directory) || !is_clean(command->address) || length >= (int)sizeof joined)
+    if (!is_clean_path(directory) || !is_clean_path(command->address) || length >= (int)sizeof joined)
         return false;
     sha256_hex(joined, (size_t)length, hex);
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};

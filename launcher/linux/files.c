@@ -1,4 +1,4 @@
-/* Small files. */
+/* Reads and writes small files. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "launcher.h"
 
 ssize_t read_file(const char *path, char *buffer, size_t size) {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO in its place must not hold us up */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO of that name must not block */
     if (fd < 0)
         return -1;
     struct stat status;
@@ -42,7 +42,7 @@ bool write_all(int fd, const char *data, size_t length) {
     return true;
 }
 
-bool print(const void *data, size_t length) {
+bool write_stdout(const void *data, size_t length) {
     struct sigaction before, ignored = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignored, &before);
     bool written = write_all(STDOUT_FILENO, data, length);

@@ -1,13 +1,13 @@
-/* containerd-shim-runhcs-v1: what containerd executes.
+/* containerd-shim-runhcs-v1: the program that containerd executes.
 
-   Most of what `start` and `delete` cost in Python is Python's own start. So the commands as they usually come are done
-   here: `start` makes the socket and has Python serve it, which containerd need not wait for; `delete` of what left nothing
-   behind says so. Whatever is unusual in any way, and every error, is left to Python, which knows all of it and what to
-   say: this program then becomes Python. tests/emulated/commands/test_start.py and its neighbours run with and without it.
+   Most of the cost of `start` and `delete` in Python is the start of the interpreter. So this program performs the common
+   case itself: `start` creates the socket and starts a daemon in Python, for which containerd does not wait; `delete` prints
+   the recorded exit if no resources are left. Unsupported input and every error are left to Python: the program executes
+   it with the same arguments. tests/emulated/commands/test_start.py and test_delete.py run with and without this code.
 
-   If there is a standby (shim/commands/standby/command.py), the daemon is a process that has everything loaded already.
+   If there is a standby (shim/commands/standby/command.py), the daemon is a process that has imported all modules already.
 
-   RUNHCS_NATIVE=0 leaves every command to Python. */
+   RUNHCS_NATIVE=0 leaves every command to Python. README.md maps the functions to their Python counterparts. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,40 +20,40 @@
 #include "launcher.h"
 
 /* `runhcs install` writes after the mark, each with a NUL: the path of python, the file to run, "1" if the standby is on by
-   default, and, if there is a linked interpreter (embedded/interpreter.c), its path and the time and size that python
-   had when it was made. */
-__attribute__((used)) static char written[4096] = "RUNHCS-LAUNCHER-SETTINGS:";
+   default, and, if there is a linked interpreter (embedded/interpreter.c), its path and the time and size of python when
+   it was linked. */
+__attribute__((used)) static char settings_data[4096] = "RUNHCS-LAUNCHER-SETTINGS:";
 #define MARK_LENGTH 25
 
-/* A switch in the environment, or else what was installed. */
-static bool is_on(const char *variable, const char *by_default) {
-    const char *asked = getenv(variable);
-    return (asked == NULL || *asked == '\0' ? by_default : asked)[0] == '1';
+/* A switch in the environment, or the installed default. */
+static bool switch_is_on(const char *variable, const char *by_default) {
+    const char *value = getenv(variable);
+    return (value == NULL || *value == '\0' ? by_default : value)[0] == '1';
 }
 
-static const char *after(const char *text) { return text + strlen(text) + 1; }
+static const char *next_setting(const char *text) { return text + strlen(text) + 1; }
 
-/* Whether python is what it was: one that was upgraded has libraries that the linked interpreter may not fit. */
-static bool is_same(const char *python, const char *stamp) {
+/* The extension modules of an upgraded Python may not fit the linked interpreter. */
+static bool python_is_unchanged(const char *python, const char *expected) {
     struct stat status;
     char now[64];
     if (stat(python, &status) != 0)
         return false;
     snprintf(now, sizeof now, "%lld.%09ld %lld", (long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
         (long long)status.st_size);
-    return strcmp(now, stamp) == 0;
+    return strcmp(now, expected) == 0;
 }
 
 static struct settings read_settings(void) {
-    const char *python = written + MARK_LENGTH;
-    __asm__("" : "+r"(python)); /* the compiler must not think that it knows what is there */
-    const char *file = after(python), *standby = after(file), *interpreter = after(standby);
-    if (*interpreter != '\0' && access(interpreter, X_OK) == 0 && is_same(python, after(interpreter)))
+    const char *python = settings_data + MARK_LENGTH;
+    __asm__("" : "+r"(python)); /* hides the initial value from the optimizer */
+    const char *file = next_setting(python), *standby = next_setting(file), *interpreter = next_setting(standby);
+    if (*interpreter != '\0' && access(interpreter, X_OK) == 0 && python_is_unchanged(python, next_setting(interpreter)))
         python = interpreter;
-    return (struct settings){python, file, is_on("RUNHCS_STANDBY", standby)};
+    return (struct settings){python, file, switch_is_on("RUNHCS_STANDBY", standby)};
 }
 
-void python_arguments(const struct settings *settings, char *option, int argc, char **argv, char **words) {
+void build_python_arguments(const struct settings *settings, char *option, int argc, char **argv, char **words) {
     *words++ = (char *)settings->python;
     *words++ = "-IS";
     if (option != NULL) {
@@ -66,39 +66,40 @@ void python_arguments(const struct settings *settings, char *option, int argc, c
     *words = NULL;
 }
 
-static bool run_natively(const struct settings *settings, int argc, char **argv) {
+static bool run_native_command(const struct settings *settings, int argc, char **argv) {
     struct command command;
-    if (!is_on("RUNHCS_NATIVE", "1") || !read_command(argc, argv, &command))
+    if (!switch_is_on("RUNHCS_NATIVE", "1") || !parse_command_line(argc, argv, &command))
         return false;
     if (strcmp(command.action, "start") == 0)
         return native_start(settings, &command, argc, argv);
     return strcmp(command.action, "delete") == 0 && native_delete(&command);
 }
 
-/* A standard stream that is closed would become the next file that somebody opens. */
-static void open_streams(void) {
+/* The next file that is opened would get the number of a closed standard stream. */
+static void open_closed_streams(void) {
     int fd = 0;
     while (fd >= 0 && fd < 3)
         fd = fcntl(fd, F_GETFD) < 0 ? open("/dev/null", O_RDWR) : fd + 1;
 }
 
 int main(int argc, char **argv) {
-    open_streams();
+    open_closed_streams();
     struct settings settings = read_settings();
     if (*settings.python == '\0' || argc < 1 || argc > MAX_ARGUMENTS) {
         fprintf(stderr, NAME ": %s\n",
             *settings.python == '\0' ? "this launcher was not installed: use `runhcs install`" : "too many arguments");
         return 1;
     }
-    if (run_natively(&settings, argc, argv))
+    if (run_native_command(&settings, argc, argv))
         _exit(0);
     struct sockaddr_un standby;
     char option[sizeof standby.sun_path + 32], *words[MAX_ARGUMENTS + 6];
-    /* A cold start leaves a standby for the next one. */
-    bool leaves = argc > 1 && strcmp(argv[argc - 1], "start") == 0 && settings.standby && standby_address(&settings, &standby);
-    if (leaves)
+    /* A cold start starts a standby for the next one. */
+    bool starts_standby = argc > 1 && strcmp(argv[argc - 1], "start") == 0 && settings.standby &&
+                          standby_address(&settings, &standby);
+    if (starts_standby)
         snprintf(option, sizeof option, "runhcs_standby=%s", standby.sun_path);
-    python_arguments(&settings, leaves ? option : NULL, argc, argv, words);
+    build_python_arguments(&settings, starts_standby ? option : NULL, argc, argv, words);
     execv(settings.python, words);
     fprintf(stderr, NAME ": cannot run %s: %s; use `runhcs install` again\n", settings.python, strerror(errno));
     return 1;

@@ -13,24 +13,24 @@ static const uint32_t round_constants[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t turned(uint32_t word, int by) { return word >> by | word << (32 - by); }
+static uint32_t rotate_right(uint32_t word, int by) { return word >> by | word << (32 - by); }
 
-static void add_block(uint32_t state[8], const unsigned char *block) {
+static void process_block(uint32_t state[8], const unsigned char *block) {
     uint32_t words[64], mixed[8];
     for (int at = 0; at < 16; at++)
         words[at] = (uint32_t)block[4 * at] << 24 | (uint32_t)block[4 * at + 1] << 16 | (uint32_t)block[4 * at + 2] << 8 |
                     block[4 * at + 3];
     for (int at = 16; at < 64; at++) {
         uint32_t early = words[at - 15], late = words[at - 2];
-        words[at] = words[at - 16] + (turned(early, 7) ^ turned(early, 18) ^ early >> 3) + words[at - 7] +
-                    (turned(late, 17) ^ turned(late, 19) ^ late >> 10);
+        words[at] = words[at - 16] + (rotate_right(early, 7) ^ rotate_right(early, 18) ^ early >> 3) + words[at - 7] +
+                    (rotate_right(late, 17) ^ rotate_right(late, 19) ^ late >> 10);
     }
     memcpy(mixed, state, sizeof mixed);
     for (int at = 0; at < 64; at++) {
         uint32_t a = mixed[0], e = mixed[4];
-        uint32_t first = mixed[7] + (turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)) +
+        uint32_t first = mixed[7] + (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25)) +
                          ((e & mixed[5]) ^ (~e & mixed[6])) + round_constants[at] + words[at];
-        uint32_t second = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) +
+        uint32_t second = (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22)) +
                           ((a & mixed[1]) ^ (a & mixed[2]) ^ (mixed[1] & mixed[2]));
         memmove(mixed + 1, mixed, 7 * sizeof *mixed);
         mixed[4] += first;
@@ -47,16 +47,16 @@ void sha256_hex(const void *data, size_t length, char hex[65]) {
     unsigned char last[128] = {0};
     size_t rest = length % 64;
     for (size_t at = 0; at + 64 <= length; at += 64)
-        add_block(state, bytes + at);
+        process_block(state, bytes + at);
     if (rest > 0)
         memcpy(last, bytes + length - rest, rest);
     last[rest] = 0x80;
     size_t end = rest < 56 ? 64 : 128;
     for (int at = 0; at < 8; at++)
         last[end - 1 - (size_t)at] = (unsigned char)((uint64_t)length * 8 >> 8 * at);
-    add_block(state, last);
+    process_block(state, last);
     if (end == 128)
-        add_block(state, last + 64);
+        process_block(state, last + 64);
     for (int at = 0; at < 64; at++)
         hex[at] = "0123456789abcdef"[state[at / 8] >> (28 - 4 * (at % 8)) & 15];
     hex[64] = '\0';

@@ -1,9 +1,9 @@
-/* The standby's client: its spare becomes the daemon that a cold start would have made.
+/* The client of the standby: its spare becomes the daemon, instead of a new process.
 
-   A standby is never a reason for a failed or wrong start. The spare says that it is awake before it gets anything; until
-   then a daemon can still be made otherwise. It is given a socket that listens, the log for its last words, arguments and
-   environment, and nothing of containerd's: a process that hangs cannot hold a pipe open that somebody waits for. This
-   program's end before the word that all is done closes the connection, and ends the daemon (shim/commands/adopted.py). */
+   A standby must not cause a failed or wrong start. The spare reports that it is ready before it receives anything; until
+   then a daemon can still be spawned. It receives the listening socket, the panic log, arguments and environment, but no
+   descriptor of containerd's, so a spare that hangs cannot keep a pipe open that containerd reads. If this program exits
+   before it reports success, the connection closes and the daemon exits (shim/commands/adopted.py). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -20,18 +20,18 @@
 #include "launcher.h"
 
 #define PROTOCOL "runhcs-standby-3"
-/* How long a standby may take to wake up; a busy machine is no reason to wait longer than a cold start would take. */
+/* The timeout for a spare to respond. Waiting must not take longer than a cold start. */
 #define WAKE_MILLISECONDS 200
-/* A standby that has shown life in this time is busy. */
+/* A standby that has touched its socket in this time is busy, not hung. */
 #define BUSY_SECONDS 3
 #define MAX_REQUEST (192 << 10)
-/* Room for the command line of a daemon: the kernel shows what is where the standby's was. */
+/* Space for the command line of a daemon, which replaces the standby's in /proc/PID/cmdline. */
 #define PADDING 4000
 
 extern char **environ;
 
-/* The directory is the shims' own, and ours alone. */
-static bool directory_is_ours(const struct sockaddr_un *address) {
+/* Only this user may write to the directory. */
+static bool directory_is_private(const struct sockaddr_un *address) {
     char directory[sizeof address->sun_path];
     strcpy(directory, address->sun_path);
     *strrchr(directory, '/') = '\0';
@@ -40,12 +40,12 @@ static bool directory_is_ours(const struct sockaddr_un *address) {
            (status.st_mode & 077) == 0;
 }
 
-static int dial(const struct sockaddr_un *address) {
+static int connect_to(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    struct timeval patience = {.tv_usec = WAKE_MILLISECONDS * 1000};
+    struct timeval timeout = {.tv_usec = WAKE_MILLISECONDS * 1000};
     struct ucred peer;
     socklen_t length = sizeof peer;
-    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0 ||
+    if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0 ||
                        connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 ||
                        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != geteuid())) {
         close(fd);
@@ -54,10 +54,10 @@ static int dial(const struct sockaddr_un *address) {
     return fd;
 }
 
-int standby_dial(const struct sockaddr_un *address) { return directory_is_ours(address) ? dial(address) : -1; }
+int standby_connect(const struct sockaddr_un *address) { return directory_is_private(address) ? connect_to(address) : -1; }
 
-/* A standby that hangs is given up, so that a cold start can make another; not one that is busy with others. */
-static void give_up(const struct sockaddr_un *address) {
+/* Removes the socket of a standby that hangs, so that a cold start can start another; not of one that is busy. */
+static void remove_if_hung(const struct sockaddr_un *address) {
     struct stat socket;
     struct timespec now;
     if (stat(address->sun_path, &socket) == 0 && clock_gettime(CLOCK_REALTIME, &now) == 0 &&
@@ -65,16 +65,16 @@ static void give_up(const struct sockaddr_un *address) {
         unlink(address->sun_path);
 }
 
-pid_t standby_awake(int connection, const struct sockaddr_un *address) {
+pid_t standby_wait_ready(int connection, const struct sockaddr_un *address) {
     struct pollfd waiting = {.fd = connection, .events = POLLIN};
-    char word[32] = "";
+    char message[32] = "";
     int pid = 0, ready;
     do
         ready = poll(&waiting, 1, WAKE_MILLISECONDS);
     while (ready < 0 && errno == EINTR);
     if (ready != 1)
-        give_up(address);
-    else if (recv(connection, word, sizeof word - 1, MSG_DONTWAIT) > 0 && sscanf(word, "A%d", &pid) == 1 && pid > 1)
+        remove_if_hung(address);
+    else if (recv(connection, message, sizeof message - 1, MSG_DONTWAIT) > 0 && sscanf(message, "A%d", &pid) == 1 && pid > 1)
         return pid;
     return 0;
 }
@@ -88,8 +88,8 @@ static bool append(char *request, size_t *length, const char *text) {
     return true;
 }
 
-/* One message: the protocol's name, whether it is a sandbox, the bundle, the number of arguments, the arguments, the
-   environment; and the descriptors. */
+/* Sends one message: the protocol's name, whether it is a sandbox, the bundle, the number of arguments, the arguments,
+   the environment; and the descriptors. */
 bool standby_hand_over(int connection, const struct daemon *daemon, int argc, char **argv) {
     static char request[MAX_REQUEST];
     size_t length = 0;
@@ -120,19 +120,19 @@ bool standby_hand_over(int connection, const struct daemon *daemon, int argc, ch
     return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)length;
 }
 
-/* Whether any standby lives in the directory: one is enough for a machine. */
-static bool has_standby(const struct sockaddr_un *address) {
+/* Whether any standby listens in the directory: one per machine is enough. */
+static bool standby_exists(const struct sockaddr_un *address) {
     char directory[sizeof address->sun_path];
     strcpy(directory, address->sun_path);
     *strrchr(directory, '/') = '\0';
     DIR *listing = opendir(directory);
-    bool found = listing == NULL; /* then it could not be used either */
+    bool found = listing == NULL; /* then a standby could not be used either */
     for (struct dirent *entry; !found && (entry = readdir(listing)) != NULL;) {
         struct sockaddr_un other = {.sun_family = AF_UNIX};
         if (strncmp(entry->d_name, "standby-", 8) != 0)
             continue;
         int length = snprintf(other.sun_path, sizeof other.sun_path, "%s/%s", directory, entry->d_name);
-        int fd = length < (int)sizeof other.sun_path ? dial(&other) : -1;
+        int fd = length < (int)sizeof other.sun_path ? connect_to(&other) : -1;
         found = fd >= 0 || (length < (int)sizeof other.sun_path && errno == EAGAIN); /* a full backlog is a busy standby */
         if (fd >= 0)
             close(fd);
@@ -142,14 +142,14 @@ static bool has_standby(const struct sockaddr_un *address) {
     return found;
 }
 
-void standby_leave(const struct settings *settings, const struct sockaddr_un *address) {
+void standby_spawn(const struct settings *settings, const struct sockaddr_un *address) {
     static char padding[PADDING + 1];
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (null < 0 || !directory_is_ours(address) || has_standby(address))
+    if (null < 0 || !directory_is_private(address) || standby_exists(address))
         return;
     memset(padding, ' ', PADDING);
     char *own[] = {NULL, "standby", (char *)address->sun_path, padding, NULL}, *words[MAX_ARGUMENTS + 6];
-    python_arguments(settings, NULL, 4, own, words);
+    build_python_arguments(settings, NULL, 4, own, words);
     if (vfork() == 0) {
         setsid();
         for (int fd = 0; fd < 3; fd++)

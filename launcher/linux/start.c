@@ -1,8 +1,8 @@
-/* `start`: what shim/commands/start.py does, without Python. It gives the daemon a socket that listens already, so that
-   containerd's first connection waits there while Python starts.
+/* `start`, as shim/commands/start.py does it. The daemon inherits a listening socket, so containerd's first connection
+   waits in its backlog while Python starts.
 
-   The order is Python's, and so is the end of whatever fails: nothing is left behind, and Python is asked to do it again,
-   for it knows what to say. A start that is killed leaves a daemon that hears of it and goes. */
+   The order of the steps is Python's. When a step fails, all previous steps are undone and Python performs the command
+   again and reports the error. If this program is killed, the daemon sees its end of the link close and exits. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -22,19 +22,19 @@
 
 #define STDIN_LIMIT (10 << 20) /* as in shim/commands */
 #define BACKLOG 128
-/* How long a daemon that was killed may take to be gone. */
-#define END_MILLISECONDS 1000
-/* The daemon's descriptors, after standard input, output and error. */
+/* The timeout for a killed daemon to exit. */
+#define KILL_TIMEOUT_MILLISECONDS 1000
+/* The daemon's descriptors after stdin, stdout and stderr. */
 enum { LISTENER = 3, LINK, OPTIONS };
 
-static enum role read_own_role(const char *id, char *sandbox, size_t size) {
+static enum role read_pod_role(const char *id, char *sandbox, size_t size) {
     static char json[MAX_SPEC];
     ssize_t length = read_file("config.json", json, sizeof json);
-    return length < 0 ? UNUSUAL : read_role(json, (size_t)length, id, sandbox, size);
+    return length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size);
 }
 
-/* For Python to read. */
-static void put_back(int options) {
+/* Makes the options available to Python on stdin again. */
+static void restore_stdin(int options) {
     if (options < 0)
         return;
     lseek(options, 0, SEEK_SET);
@@ -42,10 +42,9 @@ static void put_back(int options) {
     close(options);
 }
 
-/* The options on stdin, in a file of their own; -1 if there are none. What had to be read to see that they are unusual is
-   put back. */
+/* The options on stdin as a memfd; -1 if there are none. If they are unsupported, stdin is restored. */
 static bool read_options(const char *id, int *options) {
-    static unsigned char data[SMALL_OPTIONS];
+    static unsigned char data[MAX_OPTIONS];
     size_t length = 0, total;
     ssize_t got = 0;
     *options = -1;
@@ -60,20 +59,20 @@ static bool read_options(const char *id, int *options) {
     int file = memfd_create("options", MFD_CLOEXEC);
     if (file < 0 || !write_all(file, (const char *)data, length))
         return false;
-    bool is_usual = length < sizeof data && options_are_usual(data, length, id);
-    for (total = length; !is_usual && got > 0 && total <= STDIN_LIMIT; total += (size_t)got)
+    bool is_supported = length < sizeof data && options_are_supported(data, length, id);
+    for (total = length; !is_supported && got > 0 && total <= STDIN_LIMIT; total += (size_t)got)
         if ((got = read(STDIN_FILENO, data, sizeof data)) <= 0 || !write_all(file, (const char *)data, (size_t)got))
             break;
-    if (is_usual) {
+    if (is_supported) {
         lseek(file, 0, SEEK_SET);
         *options = file;
     } else
-        put_back(file);
-    return is_usual;
+        restore_stdin(file);
+    return is_supported;
 }
 
-/* A socket that listens, in a directory that is ours alone; -1. */
-static int listen_at(const struct sockaddr_un *address) {
+/* A listening socket in a directory that only this user may write to; -1 if that fails. */
+static int create_listener(const struct sockaddr_un *address) {
     char directory[sizeof address->sun_path];
     strcpy(directory, address->sun_path);
     *strrchr(directory, '/') = '\0';
@@ -96,7 +95,7 @@ static int listen_at(const struct sockaddr_un *address) {
     return -1;
 }
 
-/* In the child: nothing of the caller's world. Only system calls, since the parent's memory is shared. */
+/* In the child: drop what it inherited from the caller. Only system calls: after vfork the memory is the parent's. */
 static bool detach(const int sources[6], int count) {
     setsid();
     if (chdir("/") != 0)
@@ -112,20 +111,20 @@ static bool detach(const int sources[6], int count) {
     return true;
 }
 
-/* Python, as the daemon; 0 if it cannot be run. */
-static pid_t spawn(const struct settings *settings, const struct daemon *daemon, int link, int argc, char **argv) {
+/* Execute Python as the daemon; returns its pid, 0 if it cannot be executed. */
+static pid_t spawn_daemon(const struct settings *settings, const struct daemon *daemon, int link, int argc, char **argv) {
     static char option[MAX_PATH + 64];
     char *words[MAX_ARGUMENTS + 6];
     snprintf(option, sizeof option, "runhcs_daemon=%c%c%s", daemon->is_sandbox ? '1' : '0',
         daemon->options < 0 ? '0' : '1', daemon->bundle);
-    python_arguments(settings, option, argc, argv, words);
+    build_python_arguments(settings, option, argc, argv, words);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC), sources[6];
-    const int wanted[6] = {null, null, daemon->panic_log, daemon->listener, link, daemon->options};
+    const int inherited[6] = {null, null, daemon->panic_log, daemon->listener, link, daemon->options};
     int count = daemon->options < 0 ? OPTIONS : OPTIONS + 1;
-    for (int fd = 0; fd < count; fd++) /* out of the way of the numbers that they get */
-        if ((sources[fd] = fcntl(wanted[fd], F_DUPFD_CLOEXEC, 16)) < 0)
+    for (int fd = 0; fd < count; fd++) /* above the target numbers, so that dup2 overwrites none */
+        if ((sources[fd] = fcntl(inherited[fd], F_DUPFD_CLOEXEC, 16)) < 0)
             return 0;
-    static volatile bool has_failed; /* written by the child: we go on when it has become Python, or is ending */
+    static volatile bool has_failed; /* set by the child; vfork returns after its execv or _exit */
     has_failed = false;
     pid_t child = vfork();
     if (child == 0) {
@@ -144,12 +143,12 @@ static pid_t spawn(const struct settings *settings, const struct daemon *daemon,
     return child < 0 ? 0 : child;
 }
 
-/* A daemon, and the line that leads to it: a spare that is awake, or a new process. */
-static pid_t make_daemon(const struct settings *settings, const struct daemon *daemon, const struct sockaddr_un *standby,
+/* A daemon and the link to it: a spare that is ready, or a new process. */
+static pid_t start_daemon(const struct settings *settings, const struct daemon *daemon, const struct sockaddr_un *standby,
     int *link, int argc, char **argv, bool *is_spare) {
     *is_spare = false;
     if (*link >= 0) {
-        pid_t pid = standby_awake(*link, standby);
+        pid_t pid = standby_wait_ready(*link, standby);
         if (pid > 0 && standby_hand_over(*link, daemon, argc, argv)) {
             *is_spare = true;
             return pid;
@@ -161,44 +160,45 @@ static pid_t make_daemon(const struct settings *settings, const struct daemon *d
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return 0;
     *link = pair[0];
-    pid_t pid = spawn(settings, daemon, pair[1], argc, argv);
+    pid_t pid = spawn_daemon(settings, daemon, pair[1], argc, argv);
     close(pair[1]);
     return pid;
 }
 
-/* It must be gone before Python tries again: it would take the new socket for its own. A child keeps its pid until it is
-   waited for. A spare is nobody's child: one that has hung up may be gone, and its pid another's. */
-static void end_daemon(pid_t pid, int link, bool is_spare) {
+/* The daemon must have exited before Python performs the command: it would remove the new socket as its own. The pid of a
+   child stays valid until it is waited for. A spare is not a child: if it has closed the link it may have exited, and its
+   pid may have been reused. */
+static void kill_daemon(pid_t pid, int link, bool is_spare) {
     struct pollfd waiting = {.fd = link, .events = POLLIN};
     char byte;
     if (!is_spare || recv(link, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0)
         kill(pid, SIGKILL);
     if (is_spare)
-        poll(&waiting, 1, END_MILLISECONDS);
+        poll(&waiting, 1, KILL_TIMEOUT_MILLISECONDS);
     else
-        for (int passed = 0; passed < END_MILLISECONDS && waitpid(pid, NULL, WNOHANG) == 0; passed++)
+        for (int passed = 0; passed < KILL_TIMEOUT_MILLISECONDS && waitpid(pid, NULL, WNOHANG) == 0; passed++)
             usleep(1000);
 }
 
-static bool launch(const struct settings *settings, struct daemon *daemon, const struct sockaddr_un *address,
-    const char *answer, const struct sockaddr_un *standby, int argc, char **argv, bool *is_spare) {
+static bool launch_daemon(const struct settings *settings, struct daemon *daemon, const struct sockaddr_un *address,
+    const char *response, const struct sockaddr_un *standby, int argc, char **argv, bool *is_spare) {
     char text[sizeof address->sun_path + sizeof SCHEME], number[32];
-    int link = standby == NULL ? -1 : standby_dial(standby); /* it wakes up while we go on */
+    int link = standby == NULL ? -1 : standby_connect(standby); /* the spare wakes up in the meantime */
     pid_t pid = 0;
-    daemon->listener = listen_at(address);
+    daemon->listener = create_listener(address);
     if (daemon->listener < 0)
         return false;
     snprintf(text, sizeof text, SCHEME "%s", address->sun_path);
     daemon->panic_log = open("panic.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     if (daemon->panic_log >= 0 && write_file("address", text))
-        pid = make_daemon(settings, daemon, standby, &link, argc, argv, is_spare);
+        pid = start_daemon(settings, daemon, standby, &link, argc, argv, is_spare);
     snprintf(number, sizeof number, "%d", pid);
-    if (pid > 0 && write_file("shim.pid", number) && print(answer, strlen(answer))) {
+    if (pid > 0 && write_file("shim.pid", number) && write_stdout(response, strlen(response))) {
         send(link, "D", 1, MSG_NOSIGNAL);
         return true;
     }
     if (pid > 0)
-        end_daemon(pid, link, *is_spare);
+        kill_daemon(pid, link, *is_spare);
     if (link >= 0)
         close(link);
     close(daemon->listener);
@@ -212,29 +212,29 @@ static bool launch(const struct settings *settings, struct daemon *daemon, const
 bool native_start(const struct settings *settings, const struct command *command, int argc, char **argv) {
     struct daemon daemon = {.options = -1};
     struct sockaddr_un address, standby;
-    char bundle[MAX_PATH - 64], sandbox[256] = "", answer[256];
+    char bundle[MAX_PATH - 64], sandbox[256] = "", response[256];
     if (getcwd(bundle, sizeof bundle) == NULL || access(settings->python, X_OK) != 0 || access(settings->file, R_OK) != 0)
         return false;
     bool is_service = is_sandbox_bundle(bundle);
-    enum role role = is_service ? SANDBOX : read_own_role(command->id, sandbox, sizeof sandbox);
-    if (role == UNUSUAL || !socket_path(command, role == MEMBER ? sandbox : command->id, &address) ||
+    enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox);
+    if (role == UNSUPPORTED || !socket_path(command, role == MEMBER ? sandbox : command->id, &address) ||
         !read_options(command->id, &daemon.options))
         return false;
     bool has_standby = settings->standby && standby_address(settings, &standby), is_spare = false, is_done;
     if (role == MEMBER)
-        is_done = native_join(&address, sandbox);
+        is_done = native_join_pod(&address, sandbox);
     else {
         daemon.bundle = bundle;
         daemon.is_sandbox = role == SANDBOX;
-        snprintf(answer, sizeof answer, "%s" SCHEME "%s%s", is_service ? "{\"version\":3,\"address\":\"" : "",
+        snprintf(response, sizeof response, "%s" SCHEME "%s%s", is_service ? "{\"version\":3,\"address\":\"" : "",
             address.sun_path, is_service ? "\",\"protocol\":\"ttrpc\"}" : "");
-        is_done = launch(settings, &daemon, &address, answer, has_standby ? &standby : NULL, argc, argv, &is_spare);
+        is_done = launch_daemon(settings, &daemon, &address, response, has_standby ? &standby : NULL, argc, argv, &is_spare);
     }
     if (!is_done) {
-        put_back(daemon.options);
+        restore_stdin(daemon.options);
         return false;
     }
     if (has_standby && !is_spare)
-        standby_leave(settings, &standby);
+        standby_spawn(settings, &standby);
     return true;
 }

@@ -1,4 +1,4 @@
-/* Small files. */
+/* Reads and writes small files. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -7,7 +7,7 @@
 
 #define SHARE_ALL (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
 
-bool was_absent(void) {
+bool last_error_is_not_found(void) {
     DWORD error = GetLastError();
     return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND;
 }
@@ -32,10 +32,10 @@ ptrdiff_t read_file(const wchar_t *path, char *buffer, size_t size) {
     return (ptrdiff_t)length;
 }
 
-bool is_empty(const wchar_t *path) {
+bool is_missing_or_empty(const wchar_t *path) {
     WIN32_FILE_ATTRIBUTE_DATA found;
     if (!GetFileAttributesExW(path, GetFileExInfoStandard, &found))
-        return was_absent();
+        return last_error_is_not_found();
     return (found.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY) == 0 && found.nFileSizeHigh == 0 && found.nFileSizeLow == 0;
 }
 
@@ -58,9 +58,9 @@ bool write_file(const wchar_t *name, const char *content) {
     return written;
 }
 
-HANDLE create_file(const wchar_t *name) {
+HANDLE create_log_file(const wchar_t *name) {
     return CreateFileW(
         name, FILE_APPEND_DATA | SYNCHRONIZE, SHARE_ALL, NULL, CREATE_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
 }
 
-bool print(const void *data, size_t length) { return write_all(GetStdHandle(STD_OUTPUT_HANDLE), data, length); }
+bool write_stdout(const void *data, size_t length) { return write_all(GetStdHandle(STD_OUTPUT_HANDLE), data, length); }

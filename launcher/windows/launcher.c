@@ -1,11 +1,11 @@
-/* containerd-shim-runhcs-v1.exe and runhcs.exe: Python, found in the folder beside the program, and one module to run in it.
+/* containerd-shim-runhcs-v1.exe and runhcs.exe: load Python from the folder beside the program and run one module.
 
-   The DLL is loaded by its full path and asked for one function, so no import library is needed and nothing on PATH can take its place.
-   python3xx._pth beside the DLL fixes sys.path; with it Python reads no environment, no registry and no site-packages (-I -S).
-   PROGRAM is the text it runs: boot.py, and what calls our command. What Python loads before that text is in this program, too
-   (EARLY_MODULES and its parts, as scripts/dist_windows.py writes them): every file that is not looked for is time.
+   The DLL is loaded by its full path, so no import library is needed and no DLL on PATH can replace it. python3xx._pth
+   beside the DLL fixes sys.path; with it Python reads no environment variables, no registry and no site-packages (-I -S).
+   build.py defines PROGRAM, the text that Python runs (boot.py and the call of our command), and EARLY_MODULES, the modules
+   that Python imports before that text, as frozen modules: searching for files costs time.
 
-   With WITH_COMMANDS, which the shim's has, the usual commands are done without Python: commands.c. */
+   With WITH_COMMANDS, which the shim's launcher has, it performs commands without Python: commands.c. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -22,7 +22,7 @@
 #define FOLDER L"\\containerd-shim-runhcs\\"
 #define PLACES 32768
 
-int _dowildcard = 0; /* an argument with a star in it is an argument */
+int _dowildcard = 0; /* no wildcard expansion of arguments */
 
 typedef int(__cdecl *Main)(int count, wchar_t **arguments);
 
@@ -47,13 +47,13 @@ int wmain(int count, wchar_t **given) {
         L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
 #ifdef WITH_COMMANDS
-    if (run_natively(count, given, &fixed[STANDBY]))
+    if (run_native_command(count, given, &fixed[STANDBY]))
         ExitProcess(0);
 #endif
     DWORD length = GetModuleFileNameW(NULL, path, PLACES);
     wchar_t *slash = length == 0 || length == PLACES ? NULL : wcsrchr(path, L'\\');
     if (slash == NULL || (size_t)(slash - path) + wcslen(FOLDER PYTHON_DLL) >= PLACES)
-        return fail(L"where this program is cannot be told");
+        return fail(L"the path of this program is unknown");
     wcscpy(slash, FOLDER PYTHON_DLL);
     HMODULE python = LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
     if (python == NULL)
@@ -66,6 +66,6 @@ int wmain(int count, wchar_t **given) {
     *modules = early;
     memcpy(arguments, fixed, sizeof fixed);
     arguments[0] = given[0];
-    memcpy(arguments + FIXED, given + 1, (size_t)count * sizeof *arguments); /* with the NULL at their end */
+    memcpy(arguments + FIXED, given + 1, (size_t)count * sizeof *arguments); /* with the final NULL */
     return py_main(FIXED + count - 1, arguments);
 }

@@ -1,12 +1,13 @@
-/* The standby's client: a warm spare (shim/commands/standby/windows.py) becomes the daemon that a cold start would have made.
+/* The client of the standby: a warm spare (shim/commands/standby/windows.py) becomes the daemon, instead of a new process.
 
-   A standby is never a reason for a failed or wrong start. The spare says that it is awake before it gets anything. Then it is
-   given the pipe and the log for its last words, and told the rest: options, arguments, environment; nothing of containerd's.
-   It says when it has taken all of it, and before that it can be ended and a daemon be made otherwise: one that hangs is ended.
-   This program's end before the word that all is done closes the line, and ends the daemon.
+   A standby must not cause a failed or wrong start. The spare reports that it is ready before it receives anything. Then it
+   receives handles of the pipe and of the panic log, and by message the options, arguments and environment, but no handle of
+   containerd's. It reports that it has taken over; a spare that does not is terminated, and a daemon is spawned. If this
+   program exits before it reports success, the connection closes and the daemon exits.
 
-   Its pipe's name is a hash of the programs' files and of what a process cannot take over from another, so that only a spare
-   of this very version, for callers like this one, is ever found. Only administrators can create such a name. */
+   The name of the pipe is a hash of the program files and of all process attributes that a process cannot take over from
+   another. So a launcher finds only a spare of the same version with the same attributes. Only administrators can create
+   such a name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,37 +15,37 @@
 
 #define PROTOCOL "runhcs-standby-w1"
 #define MODULES L"\\containerd-shim-runhcs\\lib\\modules.bin"
-/* How long a spare may take to wake up; a busy machine is no reason to wait longer than a cold start would take. */
+/* The timeout for a spare to respond. Waiting must not take longer than a cold start. */
 #define WAKE_MILLISECONDS 500
-#define CLAIM_MILLISECONDS 2000
-#define MAX_CLAIM (192 << 10)
+#define HANDOVER_MILLISECONDS 2000
+#define MAX_HANDOVER (192 << 10)
 
-/* As in ntdll, where advapi32, another library to load, gets it from. */
+/* In ntdll, which every process has loaded; advapi32 would be another DLL. */
 LONG NTAPI NtQueryInformationToken(HANDLE token, TOKEN_INFORMATION_CLASS kind, void *to, ULONG room, ULONG *size);
 
-static uint64_t alike; /* FNV-1a */
+static uint64_t hash; /* FNV-1a */
 
-static void mix(const void *data, size_t length) {
+static void hash_bytes(const void *data, size_t length) {
     const unsigned char *bytes = data;
     for (size_t at = 0; at < length; at++)
-        alike = (alike ^ bytes[at]) * 1099511628211ull;
-    alike = (alike ^ 0xff) * 1099511628211ull; /* "ab" "c" is not "a" "bc" */
+        hash = (hash ^ bytes[at]) * 1099511628211ull;
+    hash = (hash ^ 0xff) * 1099511628211ull; /* "ab" "c" is not "a" "bc" */
 }
 
-static bool mix_file(const wchar_t *path) {
+static bool hash_file(const wchar_t *path) {
     WIN32_FILE_ATTRIBUTE_DATA found;
     if (!GetFileAttributesExW(path, GetFileExInfoStandard, &found))
         return false;
-    mix(path, wcslen(path) * sizeof *path);
-    mix(&found.ftLastWriteTime, sizeof found.ftLastWriteTime);
-    mix(&found.nFileSizeLow, sizeof found.nFileSizeLow);
+    hash_bytes(path, wcslen(path) * sizeof *path);
+    hash_bytes(&found.ftLastWriteTime, sizeof found.ftLastWriteTime);
+    hash_bytes(&found.nFileSizeLow, sizeof found.nFileSizeLow);
     return true;
 }
 
-/* In whose name, in which session, in a job or not, how eagerly, with which libraries. */
-static bool mix_surroundings(void) {
-    wchar_t libraries[LONGEST] = L"";
-    HANDLE token = (HANDLE)(LONG_PTR)-4; /* this process's */
+/* Logon session, terminal session, job, priority class, path of the HCS libraries. */
+static bool hash_process_attributes(void) {
+    wchar_t libraries[MAX_PATH_LENGTH] = L"";
+    HANDLE token = (HANDLE)(LONG_PTR)-4; /* GetCurrentProcessToken() */
     TOKEN_STATISTICS statistics;
     ULONG session = 0, size;
     BOOL is_in_job = FALSE;
@@ -53,105 +54,109 @@ static bool mix_surroundings(void) {
         !IsProcessInJob(GetCurrentProcess(), NULL, &is_in_job))
         return false;
     DWORD priority = GetPriorityClass(GetCurrentProcess());
-    mix(&statistics.AuthenticationId, sizeof statistics.AuthenticationId);
-    mix(&session, sizeof session);
-    mix(&is_in_job, sizeof is_in_job);
-    mix(&priority, sizeof priority);
-    DWORD length = GetEnvironmentVariableW(L"HCS_LIBRARY_PATH", libraries, LONGEST);
-    mix(libraries, length < LONGEST ? length * sizeof *libraries : 0);
-    return length < LONGEST;
+    hash_bytes(&statistics.AuthenticationId, sizeof statistics.AuthenticationId);
+    hash_bytes(&session, sizeof session);
+    hash_bytes(&is_in_job, sizeof is_in_job);
+    hash_bytes(&priority, sizeof priority);
+    DWORD length = GetEnvironmentVariableW(L"HCS_LIBRARY_PATH", libraries, MAX_PATH_LENGTH);
+    hash_bytes(libraries, length < MAX_PATH_LENGTH ? length * sizeof *libraries : 0);
+    return length < MAX_PATH_LENGTH;
 }
 
-bool standby_name(char name[MAX_PIPE]) {
-    wchar_t modules[LONGEST + 64];
-    wcscpy(modules, program);
+bool standby_pipe_name(char name[MAX_PIPE]) {
+    wchar_t modules[MAX_PATH_LENGTH + 64];
+    wcscpy(modules, program_path);
     wchar_t *slash = wcsrchr(modules, L'\\');
     if (slash == NULL)
         return false;
     wcscpy(slash, MODULES);
-    alike = 14695981039346656037ull;
-    if (!mix_file(program) || !mix_file(modules) || !mix_surroundings())
+    hash = 14695981039346656037ull;
+    if (!hash_file(program_path) || !hash_file(modules) || !hash_process_attributes())
         return false;
-    snprintf(name, MAX_PIPE, PIPES "containerd-shim-runhcs-standby-%016llx", (unsigned long long)alike);
+    snprintf(name, MAX_PIPE, PIPES "containerd-shim-runhcs-standby-%016llx", (unsigned long long)hash);
     return true;
 }
 
-struct claim {
-    char data[MAX_CLAIM];
+struct handover {
+    char data[MAX_HANDOVER];
     size_t length;
 };
 
-static bool put(struct claim *claim, const void *data, size_t size) {
-    if (claim->length + size > MAX_CLAIM)
+static bool append_bytes(struct handover *handover, const void *data, size_t size) {
+    if (handover->length + size > MAX_HANDOVER)
         return false;
-    memcpy(claim->data + claim->length, data, size);
-    claim->length += size;
+    memcpy(handover->data + handover->length, data, size);
+    handover->length += size;
     return true;
 }
 
-static bool put_text(struct claim *claim, const char *text) { return text != NULL && put(claim, text, strlen(text) + 1); }
+static bool append_text(struct handover *handover, const char *text) {
+    return text != NULL && append_bytes(handover, text, strlen(text) + 1);
+}
 
-static bool put_environment(struct claim *claim) {
+static bool append_environment(struct handover *handover) {
     wchar_t *variables = GetEnvironmentStringsW();
     bool fits = variables != NULL;
     for (wchar_t *one = variables; fits && *one != L'\0'; one += wcslen(one) + 1)
         if (*one != L'=') /* the current directory of a drive */
-            fits = put_text(claim, to_utf8(one));
+            fits = append_text(handover, to_utf8(one));
     return fits;
 }
 
-/* The length and: the protocol's name, the log's handle, the number of arguments, the arguments, the environment; then, as for
-   a daemon of its own, the length of what came on stdin, and that. */
-static bool put_claim(struct claim *claim, const struct daemon *daemon, HANDLE panic_log) {
+/* The length of the following; the protocol's name, the handle of the panic log, the number of arguments, the arguments, the
+   environment; then, as for a spawned daemon, the options after their length. */
+static bool build_handover(struct handover *handover, const struct daemon *daemon, HANDLE panic_log) {
     char number[32];
     uint32_t size = 0;
     int count = 0;
     while (daemon->words[count] != NULL)
         count++;
     snprintf(number, sizeof number, "%llu", (unsigned long long)(uintptr_t)panic_log);
-    bool fits = put(claim, &size, sizeof size) && put_text(claim, PROTOCOL) && put_text(claim, number);
+    bool fits = append_bytes(handover, &size, sizeof size) && append_text(handover, PROTOCOL) &&
+                append_text(handover, number);
     snprintf(number, sizeof number, "%d", count);
-    fits = fits && put_text(claim, number);
+    fits = fits && append_text(handover, number);
     for (int at = 0; fits && at < count; at++)
-        fits = put_text(claim, daemon->words[at]);
-    if (!fits || !put_environment(claim))
+        fits = append_text(handover, daemon->words[at]);
+    if (!fits || !append_environment(handover))
         return false;
-    size = (uint32_t)(claim->length - sizeof size);
-    memcpy(claim->data, &size, sizeof size);
-    size = (uint32_t)daemon->input->length;
-    return put(claim, &size, sizeof size) && put(claim, daemon->input->data, size);
+    size = (uint32_t)(handover->length - sizeof size);
+    memcpy(handover->data, &size, sizeof size);
+    size = (uint32_t)daemon->options->length;
+    return append_bytes(handover, &size, sizeof size) && append_bytes(handover, daemon->options->data, size);
 }
 
-static bool hand_over(HANDLE line, HANDLE spare, struct daemon *daemon) {
-    static struct claim claim;
+static bool send_handover(HANDLE connection, HANDLE spare, struct daemon *daemon) {
+    static struct handover handover;
     HANDLE ours = GetCurrentProcess(), listener, panic_log;
     char word;
     if (!DuplicateHandle(ours, daemon->listener, spare, &listener, 0, FALSE, DUPLICATE_SAME_ACCESS) ||
         !DuplicateHandle(ours, daemon->panic_log, spare, &panic_log, 0, FALSE, DUPLICATE_SAME_ACCESS))
         return false;
-    name_listener(daemon, listener);
-    bool is_taken = put_claim(&claim, daemon, panic_log) && send_all(line, claim.data, claim.length, CLAIM_MILLISECONDS) &&
-                    receive_all(line, &word, 1, CLAIM_MILLISECONDS) && word == 'R';
-    name_listener(daemon, daemon->listener);
+    set_listener_argument(daemon, listener);
+    bool is_taken = build_handover(&handover, daemon, panic_log) &&
+                    send_all(connection, handover.data, handover.length, HANDOVER_MILLISECONDS) &&
+                    receive_all(connection, &word, 1, HANDOVER_MILLISECONDS) && word == 'R';
+    set_listener_argument(daemon, daemon->listener);
     return is_taken;
 }
 
-bool standby_claim(HANDLE line, struct daemon *daemon, struct child *child) {
+bool standby_hand_over(HANDLE connection, struct daemon *daemon, struct child *child) {
     ULONG pid;
     char word;
-    bool is_awake = receive_all(line, &word, 1, WAKE_MILLISECONDS) && word == 'A';
-    HANDLE spare = !GetNamedPipeServerProcessId(line, &pid)
+    bool is_ready = receive_all(connection, &word, 1, WAKE_MILLISECONDS) && word == 'A';
+    HANDLE spare = !GetNamedPipeServerProcessId(connection, &pid)
                        ? NULL
                        : OpenProcess(PROCESS_DUP_HANDLE | PROCESS_TERMINATE | SYNCHRONIZE, FALSE, pid);
-    if (spare != NULL && is_awake && hand_over(line, spare, daemon)) {
-        *child = (struct child){spare, line, pid};
+    if (spare != NULL && is_ready && send_handover(connection, spare, daemon)) {
+        *child = (struct child){spare, connection, pid};
         return true;
     }
-    CloseHandle(line);
+    CloseHandle(connection);
     if (spare != NULL) {
-        /* It hangs, or is none of ours: nothing of this start may be left with it, and the next start finds another. */
+        /* It hangs, or is another program: it must not keep the handles of this start, and the next start needs another. */
         TerminateProcess(spare, 1);
-        WaitForSingleObject(spare, CLAIM_MILLISECONDS);
+        WaitForSingleObject(spare, HANDOVER_MILLISECONDS);
         CloseHandle(spare);
     }
     return false;

@@ -1,8 +1,8 @@
-/* `start`: what shim/commands/start.py and spawn.py do, without Python. It gives the daemon a pipe that listens already, so
-   that containerd's first connection waits there while Python starts.
+/* `start`, as shim/commands/start.py and spawned.py do it. The daemon inherits a listening pipe, so containerd's first
+   connection waits there while Python starts.
 
-   The order is Python's, and so is the end of whatever fails: nothing is left behind, and Python is asked to do it again,
-   for it knows what to say. A start that is killed leaves a daemon that hears of it and goes. */
+   The order of the steps is Python's. When a step fails, all previous steps are undone and Python performs the command
+   again and reports the error. If this program is terminated, the daemon sees its end of the link close and exits. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -12,14 +12,14 @@
 #define MAX_COMMAND_LINE 32767
 #define DONE_MILLISECONDS 2000
 
-static enum role read_own_role(const char *id, char *sandbox, size_t size) {
+static enum role read_pod_role(const char *id, char *sandbox, size_t size) {
     static char json[MAX_SPEC];
     ptrdiff_t length = read_file(L"config.json", json, sizeof json);
-    return length < 0 ? UNUSUAL : read_role(json, (size_t)length, id, sandbox, size);
+    return length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size);
 }
 
-/* A word of a command line, by the C runtime's rules; false if it has no room. */
-static bool put_word(wchar_t *line, size_t *length, const wchar_t *word) {
+/* Appends an argument, quoted by the rules of the C runtime; false if it does not fit. */
+static bool append_argument(wchar_t *line, size_t *length, const wchar_t *word) {
     bool is_quoted = *word == L'\0' || wcspbrk(word, L" \t\"") != NULL;
     size_t slashes = 0;
     if (*length + 2 * wcslen(word) + 4 > MAX_COMMAND_LINE)
@@ -29,7 +29,7 @@ static bool put_word(wchar_t *line, size_t *length, const wchar_t *word) {
     if (is_quoted)
         line[(*length)++] = L'"';
     for (; *word != L'\0'; word++) {
-        size_t more = *word == L'"' ? slashes + 1 : 0; /* each backslash before a quote twice, and one for the quote */
+        size_t more = *word == L'"' ? slashes + 1 : 0; /* double each backslash before a quote, and escape the quote */
         slashes = *word == L'\\' ? slashes + 1 : 0;
         while (more-- > 0)
             line[(*length)++] = L'\\';
@@ -43,57 +43,57 @@ static bool put_word(wchar_t *line, size_t *length, const wchar_t *word) {
     return true;
 }
 
-static wchar_t *command_line(char **words) {
+static wchar_t *build_command_line(char **words) {
     static wchar_t line[MAX_COMMAND_LINE + 1];
     size_t length = 0;
-    bool fits = put_word(line, &length, program);
+    bool fits = append_argument(line, &length, program_path);
     for (; fits && *words != NULL; words++) {
         wchar_t *word = to_wide(*words);
-        fits = word != NULL && put_word(line, &length, word);
+        fits = word != NULL && append_argument(line, &length, word);
     }
     return fits ? line : NULL;
 }
 
-/* This program again, detached, with nothing of ours but what it is given. */
-static bool create_process(wchar_t *line, HANDLE *given, size_t count, PROCESS_INFORMATION *made) {
+/* Executes this program again, detached, with only the given handles inherited. */
+static bool create_daemon_process(wchar_t *line, HANDLE *given, size_t count, PROCESS_INFORMATION *made) {
     static union {
         char bytes[256];
         void *aligned;
     } room;
-    wchar_t directory[LONGEST]; /* not the bundle, which could not be removed */
+    wchar_t directory[MAX_PATH_LENGTH]; /* not the bundle: a current directory cannot be removed */
     STARTUPINFOEXW startup = {.StartupInfo = {.cb = sizeof startup, .dwFlags = STARTF_USESTDHANDLES}};
     SIZE_T size = sizeof room;
     startup.lpAttributeList = (LPPROC_THREAD_ATTRIBUTE_LIST)&room;
     startup.StartupInfo.hStdInput = given[0];
     startup.StartupInfo.hStdError = given[1];
-    UINT length = GetSystemWindowsDirectoryW(directory, LONGEST);
-    return length > 0 && length < LONGEST &&
+    UINT length = GetSystemWindowsDirectoryW(directory, MAX_PATH_LENGTH);
+    return length > 0 && length < MAX_PATH_LENGTH &&
            InitializeProcThreadAttributeList(startup.lpAttributeList, 1, 0, &size) &&
            UpdateProcThreadAttribute(startup.lpAttributeList, 0, PROC_THREAD_ATTRIBUTE_HANDLE_LIST, given,
                count * sizeof *given, NULL, NULL) &&
-           CreateProcessW(program, line, NULL, NULL, TRUE,
+           CreateProcessW(program_path, line, NULL, NULL, TRUE,
                DETACHED_PROCESS | CREATE_NEW_PROCESS_GROUP | EXTENDED_STARTUPINFO_PRESENT, NULL, directory,
                &startup.StartupInfo, made);
 }
 
-/* What came on stdin, with its length before it: as Python's `start` gives it to its daemon. */
-static bool send_input(HANDLE link, const struct input *input) {
-    DWORD length = (DWORD)input->length, wrote;
+/* Sends the options after their length, as Python's `start` does. */
+static bool send_options(HANDLE link, const struct stdin_options *options) {
+    DWORD length = (DWORD)options->length, wrote;
     return WriteFile(link, &length, sizeof length, &wrote, NULL) && wrote == sizeof length &&
-           (length == 0 || (WriteFile(link, input->data, length, &wrote, NULL) && wrote == length));
+           (length == 0 || (WriteFile(link, options->data, length, &wrote, NULL) && wrote == length));
 }
 
-static bool spawn(const struct daemon *daemon, struct child *child) {
+static bool spawn_daemon(const struct daemon *daemon, struct child *child) {
     PROCESS_INFORMATION made;
     HANDLE given[] = {NULL, daemon->panic_log, daemon->listener};
-    wchar_t *line = command_line((char **)daemon->words);
-    /* With room for all that is written before it reads. */
-    if (line == NULL || !CreatePipe(&given[0], &child->link, NULL, (DWORD)daemon->input->length + 64))
+    wchar_t *line = build_command_line((char **)daemon->words);
+    /* The pipe's buffer holds all that is written before the daemon reads. */
+    if (line == NULL || !CreatePipe(&given[0], &child->link, NULL, (DWORD)daemon->options->length + 64))
         return false;
     bool is_made = true;
     for (int at = 0; at < 3; at++)
         is_made = is_made && SetHandleInformation(given[at], HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-    is_made = is_made && send_input(child->link, daemon->input) && create_process(line, given, 3, &made);
+    is_made = is_made && send_options(child->link, daemon->options) && create_daemon_process(line, given, 3, &made);
     CloseHandle(given[0]);
     if (is_made) {
         CloseHandle(made.hThread);
@@ -104,27 +104,27 @@ static bool spawn(const struct daemon *daemon, struct child *child) {
     return is_made;
 }
 
-/* It must be gone before Python tries again: the name would be taken. */
-static void end(struct child *child) {
+/* The daemon must have exited before Python performs the command: it holds the name of the pipe. */
+static void terminate_daemon(struct child *child) {
     TerminateProcess(child->process, 1);
     WaitForSingleObject(child->process, 5000);
     CloseHandle(child->link);
 }
 
-static bool launch(struct daemon *daemon, const char *address, const char *answer, HANDLE spare) {
+static bool launch_daemon(struct daemon *daemon, const char *address, const char *response, HANDLE spare) {
     char number[32];
     struct child child;
     bool is_made = false;
-    daemon->panic_log = create_file(L"panic.log");
+    daemon->panic_log = create_log_file(L"panic.log");
     if (daemon->panic_log != INVALID_HANDLE_VALUE && write_file(L"address", address))
-        is_made = (spare != NULL && standby_claim(spare, daemon, &child)) || spawn(daemon, &child);
+        is_made = (spare != NULL && standby_hand_over(spare, daemon, &child)) || spawn_daemon(daemon, &child);
     if (is_made) {
         snprintf(number, sizeof number, "%lu", child.pid);
-        if (write_file(L"shim.pid", number) && print(answer, strlen(answer))) {
+        if (write_file(L"shim.pid", number) && write_stdout(response, strlen(response))) {
             send_all(child.link, "D", 1, DONE_MILLISECONDS);
             return true;
         }
-        end(&child);
+        terminate_daemon(&child);
     }
     CloseHandle(daemon->panic_log);
     DeleteFileW(L"panic.log");
@@ -133,13 +133,13 @@ static bool launch(struct daemon *daemon, const char *address, const char *answe
     return false;
 }
 
-void name_listener(struct daemon *daemon, HANDLE listener) {
+void set_listener_argument(struct daemon *daemon, HANDLE listener) {
     snprintf(daemon->number, sizeof daemon->number, "%llu", (unsigned long long)(uintptr_t)listener);
 }
 
-/* As shim/commands/spawned.py writes them, and the pipe. */
-static void put_words(struct daemon *daemon, const struct command *command, const char *bundle, const char *address,
-    bool is_sandbox, char *standby) {
+/* The arguments that shim/commands/spawned.py uses, and the handle of the pipe. */
+static void build_daemon_arguments(struct daemon *daemon, const struct command *command, const char *bundle,
+    const char *address, bool is_sandbox, char *standby) {
     const char *words[] = {"-namespace", command->namespace, "-address", command->address, "-publish-binary",
         command->publish, "-id", command->id, "-bundle", bundle, "-socket", address, "-spawned", "-listener",
         daemon->number};
@@ -157,47 +157,47 @@ static void put_words(struct daemon *daemon, const struct command *command, cons
     daemon->words[count] = NULL;
 }
 
-/* The answer for a shim that serves the Sandbox service: JSON, in which a backslash is two. */
-static void put_answer(char *answer, const char *address) {
-    answer += sprintf(answer, "{\"version\":3,\"address\":\"");
+/* The response for a shim that serves the Sandbox service: JSON, with backslashes escaped. */
+static void format_bootstrap_json(char *response, const char *address) {
+    response += sprintf(response, "{\"version\":3,\"address\":\"");
     for (; *address != '\0'; address++) {
         if (*address == '\\')
-            *answer++ = '\\';
-        *answer++ = *address;
+            *response++ = '\\';
+        *response++ = *address;
     }
-    strcpy(answer, "\",\"protocol\":\"ttrpc\"}");
+    strcpy(response, "\",\"protocol\":\"ttrpc\"}");
 }
 
 bool native_start(const struct command *command, char *standby) {
-    static struct input input;
-    static struct daemon daemon = {.input = &input};
-    wchar_t current[LONGEST];
-    char *bundle, sandbox[256] = "", address[MAX_PIPE], answer[2 * MAX_PIPE + 64];
-    DWORD length = GetCurrentDirectoryW(LONGEST, current);
-    if (*program == L'\0' || length == 0 || length > LONGEST - 16 || (bundle = to_utf8(current)) == NULL)
+    static struct stdin_options options;
+    static struct daemon daemon = {.options = &options};
+    wchar_t current[MAX_PATH_LENGTH];
+    char *bundle, sandbox[256] = "", address[MAX_PIPE], response[2 * MAX_PIPE + 64];
+    DWORD length = GetCurrentDirectoryW(MAX_PATH_LENGTH, current);
+    if (*program_path == L'\0' || length == 0 || length > MAX_PATH_LENGTH - 16 || (bundle = to_utf8(current)) == NULL)
         return false;
     bool is_service = is_sandbox_bundle(bundle);
-    enum role role = is_service ? SANDBOX : read_own_role(command->id, sandbox, sizeof sandbox);
-    if (role == UNUSUAL || !pipe_name(command, role == MEMBER ? sandbox : command->id, address))
+    enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox);
+    if (role == UNSUPPORTED || !pipe_name(command, role == MEMBER ? sandbox : command->id, address))
         return false;
     bool is_done = false;
-    if (!read_input(command->id, &input))
+    if (!read_stdin_options(command->id, &options))
         ;
     else if (role == MEMBER)
-        is_done = native_join(address, sandbox);
-    else if ((daemon.listener = listen_at(address)) != NULL) {
-        HANDLE spare = *standby == '\0' ? NULL : dial(standby, 0); /* it wakes up while we go on */
-        name_listener(&daemon, daemon.listener);
-        put_words(&daemon, command, bundle, address, role == SANDBOX, standby);
+        is_done = native_join_pod(address, sandbox);
+    else if ((daemon.listener = create_listener(address)) != NULL) {
+        HANDLE spare = *standby == '\0' ? NULL : connect_pipe(standby, 0); /* the spare wakes up in the meantime */
+        set_listener_argument(&daemon, daemon.listener);
+        build_daemon_arguments(&daemon, command, bundle, address, role == SANDBOX, standby);
         if (is_service)
-            put_answer(answer, address);
+            format_bootstrap_json(response, address);
         else
-            strcpy(answer, address);
-        is_done = launch(&daemon, address, answer, spare);
+            strcpy(response, address);
+        is_done = launch_daemon(&daemon, address, response, spare);
         if (!is_done)
             CloseHandle(daemon.listener);
     }
     if (!is_done)
-        put_back(&input);
+        restore_stdin(&options);
     return is_done;
 }

@@ -1,45 +1,45 @@
-/* The runtime options on stdin: a protobuf Any, or nothing. */
+/* Reads the runtime options on stdin: a protobuf Any, or nothing. */
 #include "commands.h"
 
-static struct input *unread;
-static HANDLE source, refilled;
+static struct stdin_options *consumed;
+static HANDLE source, refill_end;
 
-/* What was read, and what has not been. It ends with the process. */
-static DWORD WINAPI feed(void *unused) {
-    static char more[SMALL_OPTIONS];
+/* A thread: writes what was read, then copies the rest of stdin. It ends with the process. */
+static DWORD WINAPI refill_stdin(void *unused) {
+    static char more[MAX_OPTIONS];
     DWORD got = 0, wrote;
-    BOOL is_taken = WriteFile(refilled, unread->data, (DWORD)unread->length, &wrote, NULL);
+    BOOL is_taken = WriteFile(refill_end, consumed->data, (DWORD)consumed->length, &wrote, NULL);
     while (is_taken && ReadFile(source, more, sizeof more, &got, NULL) && got > 0)
-        is_taken = WriteFile(refilled, more, got, &wrote, NULL);
-    CloseHandle(refilled);
+        is_taken = WriteFile(refill_end, more, got, &wrote, NULL);
+    CloseHandle(refill_end);
     return (DWORD)(size_t)unused;
 }
 
-/* Python, whose library has not been loaded yet, will find another stdin in the place of this one. */
-void put_back(struct input *input) {
+/* Python's DLL has not been loaded yet: it will use the new standard handle. */
+void restore_stdin(struct stdin_options *options) {
     HANDLE reading;
-    unread = input;
-    if (input->length == 0 || !CreatePipe(&reading, &refilled, NULL, 0))
+    consumed = options;
+    if (options->length == 0 || !CreatePipe(&reading, &refill_end, NULL, 0))
         return;
     SetStdHandle(STD_INPUT_HANDLE, reading);
-    HANDLE thread = CreateThread(NULL, 0, feed, NULL, 0, NULL);
+    HANDLE thread = CreateThread(NULL, 0, refill_stdin, NULL, 0, NULL);
     if (thread != NULL)
         CloseHandle(thread);
 }
 
-bool read_input(const char *id, struct input *input) {
+bool read_stdin_options(const char *id, struct stdin_options *options) {
     source = GetStdHandle(STD_INPUT_HANDLE);
-    input->length = 0;
+    options->length = 0;
     DWORD kind = source == NULL || source == INVALID_HANDLE_VALUE ? FILE_TYPE_CHAR : GetFileType(source);
-    if (kind == FILE_TYPE_CHAR) /* a console, or NUL: nobody is about to type protobuf */
+    if (kind == FILE_TYPE_CHAR) /* a console or NUL has no options */
         return true;
     DWORD got = 1;
-    while (got > 0 && input->length < sizeof input->data) {
-        if (!ReadFile(source, input->data + input->length, (DWORD)(sizeof input->data - input->length), &got, NULL))
-            got = 0; /* the end of a pipe is an error; any other is the end for Python, too */
-        input->length += got;
+    while (got > 0 && options->length < sizeof options->data) {
+        DWORD space = (DWORD)(sizeof options->data - options->length);
+        if (!ReadFile(source, options->data + options->length, space, &got, NULL))
+            got = 0; /* the end of a pipe is an error; Python treats other errors as the end, too */
+        options->length += got;
     }
-    if (input->length == 0 || (input->length < sizeof input->data && options_are_usual(input->data, input->length, id)))
-        return true;
-    return false;
+    return options->length == 0 ||
+           (options->length < sizeof options->data && options_are_supported(options->data, options->length, id));
 }

@@ -1,5 +1,5 @@
-/* The launcher's readers, one question after another: see test_launcher.py. A question is a letter and two texts, each
-   with four bytes of length before it; the answer is a line. */
+/* Runs the launcher's parsers for test_launcher_parsers.py. A request is a letter and two texts, each after its length in four
+   bytes; the response is a line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static size_t length;
 
-/* In memory of exactly its size, so that a step beyond its end is seen. */
+/* Allocated with its exact size, so that the address sanitizer detects a read beyond its end. */
 static char *receive(void) {
     unsigned char size[4];
     if (fread(size, 1, 4, stdin) != 4)
@@ -27,34 +27,34 @@ static char *exact(const char *text) {
     return copy;
 }
 
-static void say_command(char *words) {
+static void print_command(char *words) {
     char *argv[MAX_ARGUMENTS] = {"program"};
     int argc = 1;
     for (char *word = words; word < words + length; word += strlen(word) + 1)
         argv[argc++] = word;
     struct command command;
-    if (!read_command(argc, argv, &command))
-        puts("unusual");
+    if (!parse_command_line(argc, argv, &command))
+        puts("unsupported");
     else
         printf("%s %s %s %s %s %s\n", command.action, command.namespace, command.address, command.publish, command.id,
             command.bundle == NULL ? "" : command.bundle);
 }
 
 int main(void) {
-    static const char *const roles[] = {"unusual", "alone", "sandbox", "member"};
+    static const char *const roles[] = {"unsupported", "standalone", "sandbox", "member"};
     for (int kind; (kind = getchar()) != EOF;) {
         char *id = receive(), *data = receive(), *copy = exact(data), sandbox[64] = "";
         struct sockaddr_un address;
         if (kind == 'r') {
-            enum role role = read_role(copy, length, id, sandbox, sizeof sandbox);
-            printf("%s %s\n", roles[role], role == UNUSUAL ? "" : sandbox);
+            enum role role = parse_pod_role(copy, length, id, sandbox, sizeof sandbox);
+            printf("%s %s\n", roles[role], role == UNSUPPORTED ? "" : sandbox);
         } else if (kind == 'o')
-            puts(options_are_usual((unsigned char *)copy, length, id) ? "usual" : "unusual");
+            puts(options_are_supported((unsigned char *)copy, length, id) ? "supported" : "unsupported");
         else if (kind == 'c')
-            say_command(data);
+            print_command(data);
         else {
             struct command command = {.namespace = "ns", .address = data};
-            puts(strlen(data) == length && socket_path(&command, id, &address) ? address.sun_path : "unusual");
+            puts(strlen(data) == length && socket_path(&command, id, &address) ? address.sun_path : "unsupported");
         }
         free(id);
         free(data);

@@ -1,4 +1,4 @@
-"""What the native launcher reads, against what Python reads: wherever the launcher does not call it unusual, and leave
+"""What the native launcher reads, against what Python reads: wherever the launcher does not call it unsupported, and leave
 it to Python, both must understand the same. Under sanitizers, with whatever comes to hypothesis's mind."""
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def python_role(text: bytes, id: str) -> str:
         return "refused"
     if is_sandbox:
         return f"sandbox {sandbox}"
-    return "alone " if sandbox == id else f"member {sandbox}"
+    return "standalone " if sandbox == id else f"member {sandbox}"
 
 
 NAMES = st.sampled_from([CONTAINER_TYPE, SANDBOX_ID, "annotations", "é", 'a"b', "\\", ""]) | st.text(max_size=5)
@@ -103,8 +103,8 @@ SPECS = st.builds(lambda rest, own: {**rest, "annotations": own}, OTHERS, ANNOTA
 @pytest.mark.parametrize(
     ("annotations", "role"),
     [
-        ({}, "alone "),
-        ({"other": 'a \\ "value" \x7f \u20ac \U0001f600'}, "alone "),
+        ({}, "standalone "),
+        ({"other": 'a \\ "value" \x7f \u20ac \U0001f600'}, "standalone "),
         ({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "c1"}, "sandbox c1"),
         ({CONTAINER_TYPE: "container", SANDBOX_ID: "pod"}, "member pod"),
     ],
@@ -118,7 +118,7 @@ def test_ordinary_specs_are_read(probe: Probe, annotations: dict[str, str], role
     for indent in (None, 2):
         text = json.dumps(spec, ensure_ascii=escaped, indent=indent).encode() + b"\n"
         assert probe.ask(b"r", "c1", text) == role == python_role(text, "c1")
-    assert probe.ask(b"r", "c1", b"{}") == "alone "
+    assert probe.ask(b"r", "c1", b"{}") == "standalone "
 
 
 @ASKED
@@ -129,7 +129,7 @@ def test_specs_mean_the_same_to_both(probe: Probe, spec: object, escaped: bool, 
         at = data.draw(st.integers(0, len(text)))
         text = text[:at] + data.draw(st.binary(max_size=3)) + text[at + data.draw(st.integers(0, 3)) :]
     answer = probe.ask(b"r", "c1", text)
-    assert answer in ("unusual ", python_role(text, "c1"))
+    assert answer in ("unsupported ", python_role(text, "c1"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_specs_mean_the_same_to_both(probe: Probe, spec: object, escaped: bool, 
     ],
 )  # fmt: skip
 def test_whatever_is_odd_is_left_to_python(probe: Probe, text: bytes) -> None:
-    assert probe.ask(b"r", "c1", text) == "unusual "
+    assert probe.ask(b"r", "c1", text) == "unsupported "
 
 
 # Options on stdin.
@@ -182,7 +182,7 @@ def test_options_that_are_usual_are_taken_by_python(
     if data.draw(st.booleans()):
         at = data.draw(st.integers(0, len(packed)))
         packed = packed[:at] + data.draw(st.binary(max_size=3)) + packed[at + data.draw(st.integers(0, 3)) :]
-    if probe.ask(b"o", "c1", packed) == "usual":
+    if probe.ask(b"o", "c1", packed) == "supported":
         assert python_takes(packed)
 
 
@@ -197,8 +197,8 @@ def test_ordinary_options_are_usual(probe: Probe) -> None:
     )  # fmt: skip
     for options in (every, Options()):
         packed = Any(type_url=RUNHCS, value=options.encode()).encode()
-        assert probe.ask(b"o", "c1", packed) == "usual" and python_takes(packed)
-        assert probe.ask(b"o", RUNHCS, packed) == "unusual"
+        assert probe.ask(b"o", "c1", packed) == "supported" and python_takes(packed)
+        assert probe.ask(b"o", RUNHCS, packed) == "unsupported"
 
 
 # The address.
@@ -210,7 +210,7 @@ def test_the_socket_is_where_python_has_it(probe: Probe, parts: list[str]) -> No
     for address in ("/".join(parts), "/" + "/".join(parts), "/" * 60 + "long" * 40):
         answer = probe.ask(b"p", "c1", address.encode())
         path = endpoint.path_of(endpoint.address_for(address, "ns", "c1", "/run/containerd/s"))
-        assert answer in ("unusual", path)
+        assert answer in ("unsupported", path)
     answer = probe.ask(b"p", "c1", b"/run/" + b"x" * 300)
     assert answer == endpoint.path_of(endpoint.address_for("/run/" + "x" * 300, "ns", "c1", "/run/containerd/s"))
 
@@ -230,7 +230,7 @@ USUAL = ["-namespace", "ns", "-address", "/a", "-publish-binary", "/p", "-id", "
 def test_command_lines_mean_the_same_to_both(probe: Probe, words: list[str], whole: bool) -> None:
     words = [*USUAL, *words] if whole else words
     answer = probe.ask(b"c", "", b"".join(word.encode() + b"\0" for word in words))
-    if answer == "unusual":
+    if answer == "unsupported":
         return
     action, flags = parse(words)
     flags.require("namespace", "address", "publish-binary", "id")
