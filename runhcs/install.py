@@ -1,20 +1,20 @@
-"""Put a fast launcher of the shim where containerd finds it.
+"""Install the launcher of the shim, containerd-shim-runhcs-v1, where containerd finds it.
 
-containerd starts containerd-shim-runhcs-v1 at least twice for every container, so what happens before the shim's first
-line counts. The script that pip makes runs Python's `site`, which scans site-packages and its .pth files: 5 to 40 ms
-that the shim has no use for. What is written here instead:
+containerd executes containerd-shim-runhcs-v1 at least twice per container, so the time before the first line of the
+shim counts. The script that pip writes imports Python's `site`, which scans site-packages: 5 to 40 ms without use for
+the shim. This command writes instead:
 
-- BINDIR/containerd-shim-runhcs-v1, a small native program that runs Python without `site` (with no C compiler at
-  hand, a script that does the same), or lets a standby do the work where that is switched on;
-- BINDIR/../lib/containerd-shim-runhcs/, the shim's modules, compiled, so that none has to be looked for (sources that
-  have been changed since are noticed and used instead), and, where Python comes with a static library, an interpreter
-  that is linked from it and starts in half the time.
+- BINDIR/containerd-shim-runhcs-v1, a C program that performs the common cases of `start` and `delete` itself and runs
+  Python for the rest. Without a C compiler it is a script that runs Python without `site`.
+- BINDIR/../lib/containerd-shim-runhcs/, the compiled modules of the shim in one file. A source that has changed since
+  is used instead of its compiled module.
+- In the same directory, if Python has a static library (on Debian: libpython3-dev), an interpreter linked from it. It
+  starts faster and uses less memory. It is used as long as Python itself is unchanged; --no-link-interpreter omits it.
 
-With --standby, `start` leaves a warm Python process behind that runs the next commands in forks of itself, about ten
-times quicker than a cold start; it goes when nobody has needed it for 15 minutes. RUNHCS_STANDBY=1 or 0 in containerd's
-environment overrides.
+With --standby, `start` leaves a warm process that becomes the daemon of the next `start`. It exits when it has not
+been used for 15 minutes. RUNHCS_STANDBY=1 or 0 in the environment of containerd overrides the option.
 
-Both point at this checkout and this virtual environment; run `runhcs install` again after moving either.
+The files refer to this checkout and this virtual environment: run `runhcs install` again after moving either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from launcher.linux.build_interpreter import NoInterpreterError, link_interprete
 from launcher.linux.bundle import write_bundle
 from runhcs.installation import NAME, ROOT, library
 
-# The kernel reads this much of a script's first line.
+# The kernel reads this much of the first line of a script.
 MAX_SHEBANG = 255
 
 
@@ -40,39 +40,48 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--bindir",
         metavar="DIR",
         default="/usr/local/bin",
-        help="directory for the launcher, one in containerd's PATH (default: %(default)s)",
+        help="directory for the launcher, in containerd's PATH (default: %(default)s)",
     )
-    parser.add_argument("--standby", action="store_true", help="keep a warm spare process that `start` forks from")
+    parser.add_argument("--standby", action="store_true", help="keep a warm process for the next `start`")
+    parser.add_argument(
+        "--link-interpreter",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="link an interpreter from Python's static library, if there is one",
+    )
 
 
 def python() -> str:
-    """The interpreter itself: the one of a virtual environment first looks for where it belongs, which takes a sixth of
-    its start."""
+    """The real interpreter. That of a virtual environment first searches for it, which takes a sixth of its start."""
     return str(Path(getattr(sys, "_base_executable", None) or sys.executable).resolve())
 
 
 def script(interpreter: str, program: Path) -> bytes:
-    """The launcher where there is no C compiler."""
+    """The launcher without a C compiler."""
     first = f"#!{interpreter} -IS\n"
     if len(first) > MAX_SHEBANG:
-        raise OSError(f"{interpreter} is too long for a script's first line: move Python to a shorter path")
+        raise OSError(f"{interpreter} is too long for the first line of a script: move Python to a shorter path")
     return (
-        f"{first}# Written by `runhcs install`: the shim without Python's site module.\n"
+        f"{first}# Written by `runhcs install`: runs the shim without Python's site module.\n"
         "import marshal\n"
         f"with open({str(program)!r}, 'rb') as file:\n"
         "    exec(marshal.loads(file.read()[16:]))\n"
     ).encode()
 
 
-def write_launcher(bindir: Path, standby: bool = False, *, native: bool = True, root: Path = ROOT) -> Path:
-    """The launcher, and beside its directory what it runs: the package `shim` in `root`."""
+def write_launcher(
+    bindir: Path, standby: bool = False, *, native: bool = True, linked: bool = True, root: Path = ROOT
+) -> Path:
+    """Write the launcher and its files for the package `shim` in `root`. `native`: in C; `linked`: with a linked
+    interpreter."""
     bindir.mkdir(parents=True, exist_ok=True)
     program = write_bundle(library(bindir), root, sysconfig.get_paths()["platlib"])
     target = bindir / NAME
     try:
         if not native:
-            raise NoCompilerError("not wanted")
-        data = with_settings(compile_launcher(), python(), str(program), standby, write_interpreter(library(bindir)))
+            raise NoCompilerError("not requested")
+        interpreter = write_interpreter(library(bindir)) if linked else ""
+        data = with_settings(compile_launcher(), python(), str(program), standby, interpreter)
     except NoCompilerError:
         data = script(python(), program)
     write_atomically(target, data, 0o755)
@@ -80,7 +89,7 @@ def write_launcher(bindir: Path, standby: bool = False, *, native: bool = True, 
 
 
 def write_interpreter(directory: Path) -> str:
-    """The path of the linked interpreter; "" if there can be none here."""
+    """The path of the linked interpreter; "" if none can be linked here."""
     try:
         data = link_interpreter(python())
     except NoInterpreterError:
@@ -96,7 +105,7 @@ def write_interpreter(directory: Path) -> str:
 
 def run(args: argparse.Namespace) -> int:
     try:
-        target = write_launcher(Path(args.bindir), args.standby)
+        target = write_launcher(Path(args.bindir), args.standby, linked=args.link_interpreter)
     except OSError as error:
         print(f"runhcs install: {error}; choose a writable directory with --bindir", file=sys.stderr)
         return 1

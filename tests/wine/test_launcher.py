@@ -1,4 +1,4 @@
-"""The native commands of the shim's launcher: what they do without Python, and that Python does the same."""
+"""The commands of the Windows launcher without Python, compared with Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.wine.conftest import Machine
 
 SHIM = "containerd-shim-runhcs-v1.exe"
 INSTALLED = rf"C:\node\{SHIM}"
-# Nothing beside it: there is no Python that could have done it.
+# No Python beside it.
 ALONE = rf"C:\alone\{SHIM}"
 FLAGS = ("-namespace", "wine", "-address", r"\\.\pipe\none", "-publish-binary", "none")
 
@@ -48,7 +48,7 @@ def delete(machine: Machine, program: str, bundle: Path, *more: str, name: str =
 # delete
 
 
-def test_delete_after_an_orderly_end_needs_no_python(
+def test_delete_after_regular_exit_runs_without_python(
     machine: Machine, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (bundle / "panic.log").touch()
@@ -56,48 +56,53 @@ def test_delete_after_an_orderly_end_needs_no_python(
     lines = '{"n":"0","hcs":"/run/hcs"}\n{"n":"1","enter":"layer","path":"C:\\\\x"}\n{"n":"1","strike":"layer"}\n'
     (bundle / "ledger.jsonl").write_bytes(lines.encode())
     (bundle / "exit").write_bytes(b"70000 1700000000 5 4711\n")
-    said = delete(machine, ALONE, bundle, "-debug")
-    assert said == delete(machine, ALONE, bundle, name=f"c:/work/{bundle.name}")
+    output = delete(machine, ALONE, bundle, "-debug")
+    assert output == delete(machine, ALONE, bundle, name=f"c:/work/{bundle.name}")
     monkeypatch.setitem(machine.environment, "RUNHCS_NATIVE", "0")
-    assert said == delete(machine, INSTALLED, bundle)
-    answer = DeleteResponse.decode(said[1])
-    assert (said[0], answer.exit_status, answer.pid) == (0, 70000, 4711)
-    assert answer.exited_at is not None and (answer.exited_at.seconds, answer.exited_at.nanos) == (1_700_000_000, 5)
+    assert output == delete(machine, INSTALLED, bundle)
+    response = DeleteResponse.decode(output[1])
+    assert (output[0], response.exit_status, response.pid) == (0, 70000, 4711)
+    moment = response.exited_at
+    assert moment is not None and (moment.seconds, moment.nanos) == (1_700_000_000, 5)
 
 
-def test_delete_of_what_is_not_there_needs_no_python(machine: Machine, bundle: Path) -> None:
+def test_delete_of_missing_bundle_runs_without_python(machine: Machine, bundle: Path) -> None:
     bundle.rmdir()
-    code, said = delete(machine, ALONE, bundle)
-    answer = DeleteResponse.decode(said)
-    assert (code, answer.exit_status, answer.pid) == (0, 255, 0)
-    assert answer.exited_at is not None and abs(answer.exited_at.seconds - time.time()) < 600
+    code, output = delete(machine, ALONE, bundle)
+    response = DeleteResponse.decode(output)
+    assert (code, response.exit_status, response.pid) == (0, 255, 0)
+    assert response.exited_at is not None and abs(response.exited_at.seconds - time.time()) < 600
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("panic.log", "last words"),
+        ("panic.log", "panic"),
         ("ledger.jsonl", '{"n":"1","enter":"layer","path":"C:\\\\x"}\n'),
         ("ledger.jsonl", '{"n":"1","enter":"layer","path":"C:\\\\x"}\n{"n":"1","strike":"lay'),
         ("exit", "7 1700000000 5 4711"),
     ],
 )
-def test_delete_with_anything_left_is_left_to_python(machine: Machine, bundle: Path, name: str, text: str) -> None:
+def test_delete_with_remaining_resources_falls_back_to_python(
+    machine: Machine, bundle: Path, name: str, text: str
+) -> None:
     (bundle / name).write_bytes(text.encode())
-    code, said = delete(machine, ALONE, bundle)
-    assert code == 1 and b"cannot run" in said
+    code, output = delete(machine, ALONE, bundle)
+    assert code == 1 and b"cannot run" in output
 
 
 @pytest.mark.parametrize("name", ["work", r"\\?\C:\work", r"C:\io.containerd.sandbox.controller.v1.shim\ns\c1", "C:x"])
-def test_delete_of_other_bundles_is_left_to_python(machine: Machine, bundle: Path, name: str) -> None:
-    code, said = delete(machine, ALONE, bundle, name=name)
-    assert code == 1 and b"cannot run" in said
+def test_delete_with_other_bundle_paths_falls_back_to_python(machine: Machine, bundle: Path, name: str) -> None:
+    code, output = delete(machine, ALONE, bundle, name=name)
+    assert code == 1 and b"cannot run" in output
 
 
-def test_switched_off(machine: Machine, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_commands_switched_off_fall_back_to_python(
+    machine: Machine, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(machine.environment, "RUNHCS_NATIVE", "0")
-    code, said = delete(machine, ALONE, bundle)
-    assert code == 1 and b"cannot run" in said
+    code, output = delete(machine, ALONE, bundle)
+    assert code == 1 and b"cannot run" in output
 
 
 # start
@@ -107,49 +112,49 @@ def drive(machine: Machine, scenario: str) -> Any:
     return machine.drive_shim(scenario, script="start_driver.py")
 
 
-def test_start_by_the_launcher_and_by_python_are_alike(machine: Machine) -> None:
-    natively, by_python = drive(machine, "alike")
-    assert natively.pop("native") == [True] and by_python.pop("native") == [False]
-    for number, one in enumerate((natively, by_python)):
+def test_start_equals_python(machine: Machine) -> None:
+    native, by_python = drive(machine, "alike")
+    assert native.pop("native") == [True] and by_python.pop("native") == [False]
+    for number, one in enumerate((native, by_python)):
         name = rf"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-alike{1 - number}-pipe"
         assert one.pop("said") == [0, name] and one.pop("address") == name
-    assert natively == by_python
-    assert natively["files"] == ["address", "config.json", "panic.log", "shim.pid"]
-    assert natively["same"] and natively["gone"] and natively["debug"] == [True]
+    assert native == by_python
+    assert native["files"] == ["address", "config.json", "panic.log", "shim.pid"]
+    assert native["same"] and native["gone"] and native["debug"] == [True]
 
 
-def test_options_on_stdin(machine: Machine) -> None:
+def test_start_options_on_stdin(machine: Machine) -> None:
     result = drive(machine, "options")
     assert result["usual"] == [0, [True], True]
     assert result["generic"] == result["long"] == [0, [False], True]
     for name, words in (("refused", "debug_type"), ("foreign", "runc"), ("too long", "10 MiB")):
-        code, said, left = result[name]
-        assert code == 1 and words in said and left == ["config.json"], name
+        code, output, left = result[name]
+        assert code == 1 and words in output and left == ["config.json"], name
 
 
-def test_a_taken_name_is_told_by_python_which_gets_what_came_on_stdin(machine: Machine) -> None:
-    code, said, left, other_code, other_said = drive(machine, "taken")
-    assert code == 1 and "is taken" in said and left == ["config.json"]
-    assert other_code == 1 and "debug_type" in other_said
+def test_start_with_pipe_in_use_falls_back_with_stdin(machine: Machine) -> None:
+    code, output, left, other_code, other_output = drive(machine, "taken")
+    assert code == 1 and "is taken" in output and left == ["config.json"]
+    assert other_code == 1 and "debug_type" in other_output
 
 
-def test_a_reader_that_is_gone(machine: Machine) -> None:
-    code, said, left, gone = drive(machine, "unheard")
-    assert code == 1 and "cannot print the address" in said and left == ["config.json"] and gone
+def test_closed_stdout_reader_undoes_start_and_reports(machine: Machine) -> None:
+    code, output, left, gone = drive(machine, "unheard")
+    assert code == 1 and "cannot print the address" in output and left == ["config.json"] and gone
 
 
-def test_a_start_that_dies_takes_its_daemon_with_it(machine: Machine) -> None:
+def test_daemon_exits_when_start_is_terminated(machine: Machine) -> None:
     assert drive(machine, "orphaned") == [True, 0, True]
 
 
-def test_a_sandbox_of_the_sandbox_service(machine: Machine) -> None:
-    natively, by_python = drive(machine, "service")
-    assert natively == by_python
-    assert natively[0] == 0 and natively[1].startswith('{"version":3,"address":"\\\\\\\\.\\\\pipe\\\\')
-    assert natively[2:] == [[True], True]
+def test_start_for_sandbox_service_equals_python(machine: Machine) -> None:
+    native, by_python = drive(machine, "service")
+    assert native == by_python
+    assert native[0] == 0 and native[1].startswith('{"version":3,"address":"\\\\\\\\.\\\\pipe\\\\')
+    assert native[2:] == [[True], True]
 
 
-def test_joining_a_pod_needs_no_python(machine: Machine) -> None:
+def test_join_pod_runs_without_python(machine: Machine) -> None:
     result = drive(machine, "join")
     assert result["said"] == [0, result["address"]]
     assert result["files"] == ["address", "config.json", "shim.pid"]

@@ -1,4 +1,4 @@
-"""The native launcher as a whole: what it does without Python, what it leaves to Python, and which Python that is."""
+"""The Linux launcher: which commands it performs without Python, when it falls back, and which interpreter it runs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tests.support.shim_commands import (
 SANDBOX_CONTROLLER = "io.containerd.sandbox.controller.v1.shim"
 
 
-def install(binary: Binary, program: bytes, interpreter: str, linked_one: str = "") -> None:
-    """The launcher, to use this interpreter."""
-    data = with_settings(program, interpreter, str(binary.program), False, linked_one)
+def install(binary: Binary, program: bytes, interpreter: str, linked: str = "") -> None:
+    """Install the launcher with this interpreter."""
+    data = with_settings(program, interpreter, str(binary.program), False, linked)
     temporary = binary.launcher.with_name("new")
     temporary.write_bytes(data)
     temporary.chmod(0o755)
@@ -48,7 +48,7 @@ def daemon_of(bundle: Path) -> int:
     return int((bundle / "shim.pid").read_text())
 
 
-# Without Python: there is none that could have done it.
+# Without Python: /bin/false is the interpreter.
 
 
 @pytest.fixture
@@ -57,20 +57,21 @@ def no_python(binary: Binary) -> Binary:
     return binary
 
 
-def test_delete_after_an_orderly_end_needs_no_python(no_python: Binary) -> None:
+def test_delete_after_regular_exit_runs_without_python(no_python: Binary) -> None:
     bundle = no_python.bundle()
     (bundle / "panic.log").touch()
     ledger = Ledger(str(bundle))
     for entry in [ledger.enter("mount", target=f"/nowhere/{number}") for number in range(12)]:
         ledger.mark_released(entry)
     (bundle / "exit").write_text("7 1700000000 5 4711\n")
-    answer, said = no_python.delete(bundle)
-    assert (answer.exit_status, answer.pid, said) == (7, 4711, b"")
-    assert answer.exited_at is not None and (answer.exited_at.seconds, answer.exited_at.nanos) == (1_700_000_000, 5)
+    response, errors = no_python.delete(bundle)
+    assert (response.exit_status, response.pid, errors) == (7, 4711, b"")
+    moment = response.exited_at
+    assert moment is not None and (moment.seconds, moment.nanos) == (1_700_000_000, 5)
 
 
-def test_delete_of_a_pods_member_needs_no_python(no_python: Binary) -> None:
-    """Its address is its sandbox's, which is there and alive."""
+def test_delete_of_pod_member_runs_without_python(no_python: Binary) -> None:
+    """Its address is that of its sandbox, whose socket exists."""
     bundle = no_python.bundle()
     no_python.sockets.mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -82,7 +83,7 @@ def test_delete_of_a_pods_member_needs_no_python(no_python: Binary) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("panic.log", "last words"),
+        ("panic.log", "panic"),
         ("ledger.jsonl", '{"n":"1","enter":"mount","target":"/nowhere"}\n'),
         ("ledger.jsonl", '{"n":"1","enter":"mount","target":"/nowhere"}\n{"n":"1","strike":"mou'),
         ("ledger.jsonl", '{"n":"1","enter":"mount","target":"/nowhere"}\n{"n":"1","strike":"mou\n\n'),
@@ -92,14 +93,14 @@ def test_delete_of_a_pods_member_needs_no_python(no_python: Binary) -> None:
         ("address", "npipe://elsewhere"),
     ],
 )
-def test_delete_with_anything_left_is_left_to_python(no_python: Binary, name: str, text: str) -> None:
+def test_delete_with_remaining_resources_falls_back_to_python(no_python: Binary, name: str, text: str) -> None:
     bundle = no_python.bundle()
     (bundle / name).write_text(text)
     result = no_python.run(*no_python.flags(), "-bundle", str(bundle), "delete", cwd=no_python.directory)
     assert (result.returncode, result.stdout) == (1, b""), "the exit code of /bin/false"
 
 
-def test_delete_with_a_socket_left_is_left_to_python(binary: Binary) -> None:
+def test_delete_with_remaining_socket_falls_back_to_python(binary: Binary) -> None:
     bundle = binary.bundle()
     binary.start(bundle)
     install(binary, compile_launcher(), "/bin/false")
@@ -107,7 +108,7 @@ def test_delete_with_a_socket_left_is_left_to_python(binary: Binary) -> None:
     assert (result.returncode, result.stdout) == (1, b"")
 
 
-def test_joining_a_pod_needs_no_python(binary: Binary) -> None:
+def test_join_pod_runs_without_python(binary: Binary) -> None:
     sandbox, member = binary.pod_bundle("pod", SANDBOX), binary.pod_bundle("c1", MEMBER)
     address = binary.start(sandbox, "pod")
     install(binary, compile_launcher(), "/bin/false")
@@ -115,27 +116,27 @@ def test_joining_a_pod_needs_no_python(binary: Binary) -> None:
     assert daemon_of(member) == daemon_of(sandbox)
     assert sorted(path.name for path in member.iterdir()) == ["address", "config.json", "shim.pid"]
     os.kill(daemon_of(sandbox), signal.SIGKILL)
-    eventually(lambda: not is_alive(daemon_of(sandbox)), "its end")
+    eventually(lambda: not is_alive(daemon_of(sandbox)), "its exit")
     assert binary.run(*binary.flags("c2"), "start", cwd=binary.pod_bundle("c2", MEMBER)).returncode == 1
 
 
-# What comes to the daemon.
+# What the daemon receives.
 
 
-def test_a_sandbox_of_the_sandbox_service(binary: Binary) -> None:
+def test_start_for_sandbox_service_equals_python(binary: Binary) -> None:
     bundle = binary.directory / SANDBOX_CONTROLLER / NAMESPACE / "c1"
     bundle.mkdir(parents=True)
-    said = []
+    responses = []
     for switch in "10":
-        said.append(binary.run(*binary.flags(), "start", cwd=bundle, RUNHCS_NATIVE=switch).stdout)
+        responses.append(binary.run(*binary.flags(), "start", cwd=bundle, RUNHCS_NATIVE=switch).stdout)
         connect(dial((bundle / "address").read_text()))
         assert was_started_natively(daemon_of(bundle)) == (switch == "1")
         os.kill(daemon_of(bundle), signal.SIGTERM)
         binary.expect_nothing_left()
-    assert said[0] == said[1] and said[0].startswith(b'{"version":3,"address":"unix://')
+    assert responses[0] == responses[1] and responses[0].startswith(b'{"version":3,"address":"unix://')
 
 
-def test_options_of_the_usual_kind_are_read_by_the_daemon(binary: Binary) -> None:
+def test_supported_options_reach_the_daemon(binary: Binary) -> None:
     packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode()).encode()
     bundle = binary.bundle()
     os.mkfifo(bundle / "log")
@@ -144,7 +145,7 @@ def test_options_of_the_usual_kind_are_read_by_the_daemon(binary: Binary) -> Non
     pid = connect(dial(address)).shim_pid
     assert was_started_natively(pid)
     shut_down(address)
-    eventually(lambda: not is_alive(pid), "its end")
+    eventually(lambda: not is_alive(pid), "its exit")
     assert b"level=debug" in os.read(log, 1 << 16)
     os.close(log)
 
@@ -158,9 +159,9 @@ def test_options_of_the_usual_kind_are_read_by_the_daemon(binary: Binary) -> Non
         (bytes(11 << 20), b"more than 10 MiB on stdin"),
         (BootstrapParams(instance_id="c1", namespace=NAMESPACE).encode(), b""),
     ],
-    ids=["nonsense", "runc's", "large", "too large", "bootstrap"],
+    ids=["invalid", "runc options", "large", "too large", "bootstrap"],
 )
-def test_other_input_comes_to_python_whole(binary: Binary, stdin: bytes, problem: bytes) -> None:
+def test_unsupported_stdin_reaches_python_unchanged(binary: Binary, stdin: bytes, problem: bytes) -> None:
     bundle = binary.bundle()
     result = binary.run(*binary.flags(), "start", cwd=bundle, stdin=stdin)
     assert problem in result.stderr and result.returncode == (1 if problem else 0), result.stderr[:200]
@@ -170,11 +171,11 @@ def test_other_input_comes_to_python_whole(binary: Binary, stdin: bytes, problem
         shut_down(result.stdout.decode())
 
 
-# When something goes wrong on the way.
+# Failures.
 
 
-def test_an_interpreter_that_cannot_be_run(binary: Binary) -> None:
-    """Everything is undone before the error is told."""
+def test_broken_interpreter_undoes_start_and_reports(binary: Binary) -> None:
+    """All steps are undone before the error is reported."""
     broken = binary.directory / "broken"
     broken.write_bytes(b"\x7fELF is not enough")
     broken.chmod(0o755)
@@ -186,7 +187,7 @@ def test_an_interpreter_that_cannot_be_run(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_a_reader_that_is_gone(binary: Binary) -> None:
+def test_closed_stdout_reader_undoes_start_and_reports(binary: Binary) -> None:
     """The address cannot be printed: no daemon, no files, an error."""
     bundle = binary.bundle()
     reading, writing = os.pipe()
@@ -201,8 +202,8 @@ def test_a_reader_that_is_gone(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_a_daemon_that_hangs_up_and_stays_does_not_hold_up_a_start_that_has_failed(binary: Binary) -> None:
-    """The address cannot be printed, so the daemon has to go, and this one does not go by itself."""
+def test_failed_start_kills_daemon_that_hangs(binary: Binary) -> None:
+    """The address cannot be printed, so the daemon has to exit, and this one does not exit by itself."""
     python = binary.directory / "python"
     hang = 'case "$*" in *runhcs_daemon*) exec 4>&-; echo $$ >&2; exec sleep 1000;; esac'
     python.write_text(f"#!/bin/sh\n{hang}\nexit 7\n")
@@ -220,17 +221,17 @@ def test_a_daemon_that_hangs_up_and_stays_does_not_hold_up_a_start_that_has_fail
     try:
         os.close(writing)
         panic_log = bundle / "panic.log"
-        eventually(lambda: panic_log.exists() and panic_log.read_text().endswith("\n"), "the daemon's word")
+        eventually(lambda: panic_log.exists() and panic_log.read_text().endswith("\n"), "the output of the daemon")
         daemon = int(panic_log.read_text())
         os.close(reading)
-        assert start.wait(60) == 7, "what Python does then"
+        assert start.wait(60) == 7, "the exit status of the fallback"
         assert not is_alive(daemon)
     finally:
         start.kill()
         start.wait()
 
 
-def test_closed_standard_streams(binary: Binary) -> None:
+def test_start_with_closed_standard_streams_succeeds(binary: Binary) -> None:
     bundle = binary.bundle()
     command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", binary.launcher, *binary.flags(), "start"]
     done = subprocess.run(command, cwd=bundle, env=binary.env, stdout=subprocess.PIPE, timeout=60, check=True)
@@ -240,7 +241,7 @@ def test_closed_standard_streams(binary: Binary) -> None:
 # The interpreter.
 
 
-def test_the_linked_interpreter_is_used_while_python_is_the_same(binary: Binary) -> None:
+def test_linked_interpreter_is_used_until_python_changes(binary: Binary) -> None:
     try:
         link_interpreter(python())
     except NoInterpreterError as error:
@@ -265,7 +266,7 @@ def test_the_linked_interpreter_is_used_while_python_is_the_same(binary: Binary)
     assert exe == {"same": str(one), "upgraded": python(), "gone": python()}
 
 
-def test_the_linked_interpreter_refuses_other_uses(binary: Binary) -> None:
+def test_linked_interpreter_rejects_other_arguments(binary: Binary) -> None:
     for one in binary.program.parent.glob("python-*"):
         done = subprocess.run([one, "-c", "pass"], capture_output=True, timeout=60, check=False)
         assert done.returncode == 2 and b"-IS [-X OPTION] FILE.pyc" in done.stderr
@@ -273,8 +274,8 @@ def test_the_linked_interpreter_refuses_other_uses(binary: Binary) -> None:
         assert done.returncode == 1 and b"use `runhcs install` again" in done.stderr
 
 
-def test_the_linked_interpreter_has_what_the_real_one_has(binary: Binary, tmp_path: Path) -> None:
-    """What it has inside, what it starts without, and where the rest comes from."""
+def test_linked_interpreter_imports_like_python(binary: Binary, tmp_path: Path) -> None:
+    """Frozen modules, the missing zipimport, and imports from files."""
     text = """
 import sys
 assert sys.version_info[:2] != (3, 11) or "zipimport" not in sys.modules
@@ -300,7 +301,7 @@ except ModuleNotFoundError as error:
 # Under sanitizers.
 
 
-def test_no_reports_of_sanitizers(binary: Binary, tmp_path: Path) -> None:
+def test_commands_pass_sanitizers(binary: Binary, tmp_path: Path) -> None:
     program = tmp_path / "launcher"
     sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags = [flag for flag in FLAGS if flag != "-s"]

@@ -1,5 +1,6 @@
-"""What the native launcher reads, against what Python reads: wherever the launcher does not call it unsupported, and leave
-it to Python, both must understand the same. Under sanitizers, with whatever comes to hypothesis's mind."""
+"""The parsers of the launcher in C compared with those in Python, on generated input, under sanitizers.
+
+Unless the C parser reports input as unsupported, which leaves it to Python, both must return the same."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ from shim.lean_json import loads
 from shim.platform import endpoint
 
 RUNHCS = "containerd.runhcs.v1.Options"
-READERS = (
+PARSERS = (
     HERE / "address.c", HERE / "files.c", HERE / "sha256.c",
     COMMON / "command_line.c", COMMON / "runtime_options.c", COMMON / "spec.c",
 )  # fmt: skip
-ASKED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+GENERATED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Probe:
@@ -37,15 +38,15 @@ class Probe:
         self._process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         self._lock = threading.Lock()
 
-    def ask(self, kind: bytes, id: str, data: bytes) -> str:
+    def request(self, kind: bytes, id: str, data: bytes) -> str:
         assert self._process.stdin is not None and self._process.stdout is not None
         frame = kind + b"".join(len(text).to_bytes(4, "big") + text for text in (id.encode(), data))
         with self._lock:
             self._process.stdin.write(frame)
             self._process.stdin.flush()
-            answer = self._process.stdout.readline()
-        assert answer, f"the probe died of {frame!r}"
-        return answer.decode().removesuffix("\n")
+            response = self._process.stdout.readline()
+        assert response, f"the probe crashed on {frame!r}"
+        return response.decode().removesuffix("\n")
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -57,7 +58,7 @@ class Probe:
 @pytest.fixture(scope="module")
 def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     program = tmp_path_factory.mktemp("probe") / "probe"
-    sources = [Path(__file__).with_name("launcher_probe.c"), *READERS]
+    sources = [Path(__file__).with_name("launcher_probe.c"), *PARSERS]
     sanitize = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags = [flag for flag in FLAGS if flag != "-s"]
     command = ["cc", *flags, *sanitize, f"-I{HERE}", f"-I{COMMON}", *map(str, sources), "-o", program]
@@ -67,7 +68,7 @@ def probe(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Probe]:
     probe.close()
 
 
-# The spec's annotations.
+# The annotations in config.json.
 
 
 def python_role(text: bytes, id: str) -> str:
@@ -110,26 +111,30 @@ SPECS = st.builds(lambda rest, own: {**rest, "annotations": own}, OTHERS, ANNOTA
     ],
 )
 @pytest.mark.parametrize("escaped", [True, False])
-def test_ordinary_specs_are_read(probe: Probe, annotations: dict[str, str], role: str, escaped: bool) -> None:
+def test_pod_role_of_common_specs_equals_python(
+    probe: Probe, annotations: dict[str, str], role: str, escaped: bool
+) -> None:
     spec = {
         "ociVersion": "1.1.0", "process": {"args": ["cmd", "/c", "echo é <&>"], "env": [], "rlimits": None},
         "annotations": annotations, "windows": {"resources": {"cpu": {"maximum": 10000, "shares": 1.5e3, "x": -0.0}}},
     }  # fmt: skip
     for indent in (None, 2):
         text = json.dumps(spec, ensure_ascii=escaped, indent=indent).encode() + b"\n"
-        assert probe.ask(b"r", "c1", text) == role == python_role(text, "c1")
-    assert probe.ask(b"r", "c1", b"{}") == "standalone "
+        assert probe.request(b"r", "c1", text) == role == python_role(text, "c1")
+    assert probe.request(b"r", "c1", b"{}") == "standalone "
 
 
-@ASKED
+@GENERATED
 @given(spec=SPECS | VALUES, escaped=st.booleans(), data=st.data())
-def test_specs_mean_the_same_to_both(probe: Probe, spec: object, escaped: bool, data: st.DataObject) -> None:
+def test_pod_role_of_generated_specs_equals_python_or_is_unsupported(
+    probe: Probe, spec: object, escaped: bool, data: st.DataObject
+) -> None:
     text = json.dumps(spec, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
-    if data.draw(st.booleans()):  # something is wrong with it
+    if data.draw(st.booleans()):  # corrupt it
         at = data.draw(st.integers(0, len(text)))
         text = text[:at] + data.draw(st.binary(max_size=3)) + text[at + data.draw(st.integers(0, 3)) :]
-    answer = probe.ask(b"r", "c1", text)
-    assert answer in ("unsupported ", python_role(text, "c1"))
+    response = probe.request(b"r", "c1", text)
+    assert response in ("unsupported ", python_role(text, "c1"))
 
 
 @pytest.mark.parametrize(
@@ -148,14 +153,14 @@ def test_specs_mean_the_same_to_both(probe: Probe, spec: object, escaped: bool, 
         json.dumps({"annotations": {CONTAINER_TYPE: "container", SANDBOX_ID: "p" * 64}}).encode(),
     ],
 )  # fmt: skip
-def test_whatever_is_odd_is_left_to_python(probe: Probe, text: bytes) -> None:
-    assert probe.ask(b"r", "c1", text) == "unsupported "
+def test_pod_role_of_invalid_or_ambiguous_specs_is_unsupported(probe: Probe, text: bytes) -> None:
+    assert probe.request(b"r", "c1", text) == "unsupported "
 
 
-# Options on stdin.
+# Runtime options on stdin.
 
 
-def python_takes(data: bytes) -> bool:
+def python_accepts(data: bytes) -> bool:
     flags = Flags()
     flags.id, flags.namespace = "c1", "ns"
     try:
@@ -173,20 +178,20 @@ OPTIONS = st.builds(
 )  # fmt: skip
 
 
-@ASKED
+@GENERATED
 @given(options=OPTIONS, kind=st.sampled_from([RUNHCS, RUNHCS, "containerd.runc.v1.Options", ""]), data=st.data())
-def test_options_that_are_usual_are_taken_by_python(
+def test_supported_options_are_accepted_by_python(
     probe: Probe, options: Options, kind: str, data: st.DataObject
 ) -> None:
     packed = Any(type_url=kind, value=options.encode()).encode()
     if data.draw(st.booleans()):
         at = data.draw(st.integers(0, len(packed)))
         packed = packed[:at] + data.draw(st.binary(max_size=3)) + packed[at + data.draw(st.integers(0, 3)) :]
-    if probe.ask(b"o", "c1", packed) == "supported":
-        assert python_takes(packed)
+    if probe.request(b"o", "c1", packed) == "supported":
+        assert python_accepts(packed)
 
 
-def test_ordinary_options_are_usual(probe: Probe) -> None:
+def test_all_option_fields_are_supported(probe: Probe) -> None:
     every = Options(
         debug=True, debug_type=2, registry_root="r", sandbox_image="i", sandbox_platform="windows/amd64",
         sandbox_isolation=1, boot_files_root_path="C:\\boot", vm_processor_count=2,
@@ -197,22 +202,22 @@ def test_ordinary_options_are_usual(probe: Probe) -> None:
     )  # fmt: skip
     for options in (every, Options()):
         packed = Any(type_url=RUNHCS, value=options.encode()).encode()
-        assert probe.ask(b"o", "c1", packed) == "supported" and python_takes(packed)
-        assert probe.ask(b"o", RUNHCS, packed) == "unsupported"
+        assert probe.request(b"o", "c1", packed) == "supported" and python_accepts(packed)
+        assert probe.request(b"o", RUNHCS, packed) == "unsupported"
 
 
 # The address.
 
 
-@ASKED
+@GENERATED
 @given(parts=st.lists(st.sampled_from(["a", "run", ".", "..", "", "c.sock", "ä", "x y"]), min_size=1, max_size=5))
-def test_the_socket_is_where_python_has_it(probe: Probe, parts: list[str]) -> None:
+def test_socket_path_equals_python_or_is_unsupported(probe: Probe, parts: list[str]) -> None:
     for address in ("/".join(parts), "/" + "/".join(parts), "/" * 60 + "long" * 40):
-        answer = probe.ask(b"p", "c1", address.encode())
+        response = probe.request(b"p", "c1", address.encode())
         path = endpoint.path_of(endpoint.address_for(address, "ns", "c1", "/run/containerd/s"))
-        assert answer in ("unsupported", path)
-    answer = probe.ask(b"p", "c1", b"/run/" + b"x" * 300)
-    assert answer == endpoint.path_of(endpoint.address_for("/run/" + "x" * 300, "ns", "c1", "/run/containerd/s"))
+        assert response in ("unsupported", path)
+    response = probe.request(b"p", "c1", b"/run/" + b"x" * 300)
+    assert response == endpoint.path_of(endpoint.address_for("/run/" + "x" * 300, "ns", "c1", "/run/containerd/s"))
 
 
 # The command line.
@@ -222,25 +227,25 @@ WORDS = st.sampled_from(
      "-publish-binary=/p", "-namespace=ns", "-bundle=/b", "-bundle", "start", "delete", "serve", "-debug", "--debug",
      "-debug=true", "-v", "-", "--", "", "value", "a/b", "..", "-x", "-socket", "-is-sandbox"]
 )  # fmt: skip
-USUAL = ["-namespace", "ns", "-address", "/a", "-publish-binary", "/p", "-id", "c1"]
+COMMON_FLAGS = ["-namespace", "ns", "-address", "/a", "-publish-binary", "/p", "-id", "c1"]
 
 
-@ASKED
-@given(words=st.lists(WORDS, max_size=6) | st.permutations([*USUAL[0::2], "start"]), whole=st.booleans())
-def test_command_lines_mean_the_same_to_both(probe: Probe, words: list[str], whole: bool) -> None:
-    words = [*USUAL, *words] if whole else words
-    answer = probe.ask(b"c", "", b"".join(word.encode() + b"\0" for word in words))
-    if answer == "unsupported":
+@GENERATED
+@given(words=st.lists(WORDS, max_size=6) | st.permutations([*COMMON_FLAGS[0::2], "start"]), whole=st.booleans())
+def test_command_line_equals_python_or_is_unsupported(probe: Probe, words: list[str], whole: bool) -> None:
+    words = [*COMMON_FLAGS, *words] if whole else words
+    response = probe.request(b"c", "", b"".join(word.encode() + b"\0" for word in words))
+    if response == "unsupported":
         return
     action, flags = parse(words)
     flags.require("namespace", "address", "publish-binary", "id")
     texts = (action, flags.namespace, flags.address, flags.publish_binary, flags.id, flags.bundle)
-    assert answer == " ".join(texts)
+    assert response == " ".join(texts)
     assert action in ("start", "delete")
 
 
-def test_containerds_command_lines_are_usual(probe: Probe) -> None:
+def test_command_lines_of_containerd_are_supported(probe: Probe) -> None:
     for more in (["start"], ["-debug", "start"], ["-bundle", "/b", "delete"], ["-bundle=/b", "--debug", "delete"]):
-        words = [*USUAL, *more]
-        answer = probe.ask(b"c", "", b"".join(word.encode() + b"\0" for word in words))
-        assert answer.startswith(f"{more[-1]} ns /a /p c1")
+        words = [*COMMON_FLAGS, *more]
+        response = probe.request(b"c", "", b"".join(word.encode() + b"\0" for word in words))
+        assert response.startswith(f"{more[-1]} ns /a /p c1")

@@ -1,4 +1,4 @@
-"""`runhcs install` as a person runs it."""
+"""The command `runhcs install`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runhcs.__main__ import main
 from runhcs.installation import NAME
 
 
-def test_a_directory_that_is_not_there_yet_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_install_creates_missing_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bindir = tmp_path / "opt" / "bin"
     assert main(["install", "--bindir", str(bindir)]) == 0
     assert str(bindir / NAME) in capsys.readouterr().out
@@ -19,7 +19,7 @@ def test_a_directory_that_is_not_there_yet_is_made(tmp_path: Path, capsys: pytes
     assert NAME in done.stdout
 
 
-def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_install_to_unwritable_directory_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("no directory")
     assert main(["install", "--bindir", str(tmp_path / "file" / "bin")]) == 1
     assert "choose a writable directory with --bindir" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Imports from the file of compiled modules, by several threads at the same moment."""
+"""Concurrent imports from the module bundle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from launcher.linux.boot import Bundle
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> Bundle:
-    """One whose modules are all in the second index."""
+    """A bundle whose modules are all in the second index."""
     modules: dict[str, Any] = {}
     codes = b""
     for name in ("one", "two"):
@@ -30,24 +30,24 @@ def bundle(tmp_path: Path) -> Bundle:
     return Bundle(str(tmp_path), {}, {}, str(tmp_path / "modules"), len(codes), len(index))
 
 
-def test_who_asks_while_the_index_is_being_read_gets_an_answer(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, reading, go_on = bundle._read, threading.Event(), threading.Event()
+def test_find_spec_during_index_read_finds_module(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, reading, proceed = bundle._read, threading.Event(), threading.Event()
 
-    def slowly(offset: int, length: int) -> bytes:
+    def read_slowly(offset: int, length: int) -> bytes:
         if not reading.is_set():
             reading.set()
-            assert go_on.wait(60)
+            assert proceed.wait(60)
         return read(offset, length)
 
-    monkeypatch.setattr(bundle, "_read", slowly)
+    monkeypatch.setattr(bundle, "_read", read_slowly)
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(bundle.find_spec, "shim.one")
         assert reading.wait(60)
-        assert bundle.find_spec("shim.two") is not None, "it would be imported by path, a hundred times slower"
-        go_on.set()
+        assert bundle.find_spec("shim.two") is not None, "it would be imported by path, which is slow"
+        proceed.set()
         assert first.result(60) is not None
 
 
-def test_who_was_about_to_read_it_finds_it_read(bundle: Bundle) -> None:
+def test_second_index_read_returns_all_modules(bundle: Bundle) -> None:
     assert bundle.find_spec("shim.one") is not None
     assert set(bundle._read_index()) == {"shim.one", "shim.two"}

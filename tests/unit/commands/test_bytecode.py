@@ -1,4 +1,4 @@
-"""Modules as the shim's programs have them: nothing that only readers of the source need."""
+"""Stripped bytecode: no docstrings, annotations and column numbers."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class Point:
 
 @pytest.fixture
 def names() -> dict[str, Any]:
-    namespace: dict[str, Any] = {"__name__": "lean_example"}
-    sys.modules["lean_example"] = type(sys)("lean_example")  # where dataclasses look
-    exec(bytecode.compile_stripped(SOURCE.encode(), "/a/lean_example.py"), namespace)
-    del sys.modules["lean_example"]
+    namespace: dict[str, Any] = {"__name__": "stripped_example"}
+    sys.modules["stripped_example"] = type(sys)("stripped_example")  # dataclasses look it up
+    exec(bytecode.compile_stripped(SOURCE.encode(), "/a/stripped_example.py"), namespace)
+    del sys.modules["stripped_example"]
     return namespace
 
 
-def test_what_readers_need_is_gone(names: dict[str, Any]) -> None:
+def test_docstrings_and_annotations_are_removed(names: dict[str, Any]) -> None:
     assert names.get("__doc__") is None and "annotations" not in names and "__annotations__" not in names
     assert names["fail"].__doc__ is None and names["fail"].__annotations__ == {}
     assert names["nothing"].__doc__ is None and names["nothing"]() is None
@@ -73,21 +73,21 @@ def test_what_readers_need_is_gone(names: dict[str, Any]) -> None:
     assert names["Plain"].method.__annotations__ == {}
 
 
-def test_what_programs_need_is_there(names: dict[str, Any]) -> None:
+def test_values_signatures_and_dataclasses_are_kept(names: dict[str, Any]) -> None:
     assert names["total"] == 3 and names["Plain"].colour == "red" and names["Plain"]().method(4) == 5
     assert names["Pair"](1) == (1, 2) and names["Pair"]._fields == ("left", "right")
     assert names["Point"](5) == names["Point"](5, 0)
     assert str(inspect.signature(names["fail"])) == "(first, *rest, key=None, **others)"
 
 
-def test_tracebacks_have_lines(names: dict[str, Any]) -> None:
+def test_tracebacks_keep_line_numbers(names: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="7") as caught:
         names["fail"](7)
     frame = traceback.extract_tb(caught.value.__traceback__)[-1]
-    assert (frame.filename, frame.lineno) == ("/a/lean_example.py", SOURCE[: SOURCE.index("raise")].count("\n") + 1)
+    assert (frame.filename, frame.lineno) == ("/a/stripped_example.py", SOURCE[: SOURCE.index("raise")].count("\n") + 1)
 
 
-def test_no_columns(tmp_path: Path) -> None:
+def test_column_numbers_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "example.py"
     path.write_text(SOURCE)
     (data,) = compile_files([(path, "shown")])
@@ -101,7 +101,7 @@ def test_no_columns(tmp_path: Path) -> None:
         assert all(begin is None and end is None for _, _, begin, end in positions)
 
 
-def test_what_cannot_be_compiled_is_named(tmp_path: Path) -> None:
+def test_syntax_error_raises(tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_text("def\n")
     with pytest.raises(subprocess.CalledProcessError):
