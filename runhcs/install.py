@@ -84,7 +84,11 @@ def write_launcher(
         data = with_settings(compile_launcher(), python(), str(program), standby, interpreter)
     except NoCompilerError:
         data = script(python(), program)
+        interpreter = ""
     write_atomically(target, data, 0o755)
+    for old in library(bindir).glob("python-*"):
+        if str(old) != interpreter:
+            old.unlink(missing_ok=True)
     return target
 
 
@@ -97,9 +101,6 @@ def write_interpreter(directory: Path) -> str:
     target = directory / f"python-{hashlib.sha256(data).hexdigest()[:16]}"
     if not target.exists():
         write_atomically(target, data, 0o755)
-        for old in directory.glob("python-*"):
-            if old != target:
-                old.unlink(missing_ok=True)
     return str(target)
 
 

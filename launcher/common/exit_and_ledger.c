@@ -8,7 +8,7 @@
 #define MAX_ENTRIES 512
 
 bool ledger_is_released(const char *ledger, size_t length) {
-    static bool entered[MAX_ENTRIES];
+    bool entered[MAX_ENTRIES] = {false};
     if (length == 0 || strlen(ledger) != length || ledger[length - 1] != '\n')
         return length == 0;
     int unreleased = 0;

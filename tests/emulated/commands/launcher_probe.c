@@ -40,6 +40,32 @@ static void print_command(char *words) {
             command.bundle == NULL ? "" : command.bundle);
 }
 
+static void print_hex(const unsigned char *data, size_t size) {
+    for (size_t at = 0; at < size; at++)
+        printf("%02x", data[at]);
+    puts("");
+}
+
+static void print_delete_response(const char *text) {
+    unsigned char response[MAX_DELETE_RESPONSE];
+    struct exit_record record;
+    if (strlen(text) != length || !parse_exit_record(text, &record))
+        puts("unsupported");
+    else
+        print_hex(response, encode_delete_response(&record, response));
+}
+
+static void print_connect_request(const char *id) {
+    unsigned char frame[MAX_FRAME];
+    print_hex(frame, encode_connect_request(id, frame));
+}
+
+static void print_connect_response(const unsigned char *frame) {
+    size_t size = length < FRAME_HEADER ? 0 : response_size(frame);
+    uint64_t pid = size == 0 || size != length - FRAME_HEADER ? 0 : decode_connect_response(frame + FRAME_HEADER, size);
+    printf("%llu\n", (unsigned long long)pid);
+}
+
 int main(void) {
     static const char *const roles[] = {"unsupported", "standalone", "sandbox", "member"};
     for (int kind; (kind = getchar()) != EOF;) {
@@ -52,6 +78,14 @@ int main(void) {
             puts(options_are_supported((unsigned char *)copy, length, id) ? "supported" : "unsupported");
         else if (kind == 'c')
             print_command(data);
+        else if (kind == 'l')
+            puts(ledger_is_released(data, length) ? "released" : "unsupported");
+        else if (kind == 'e')
+            print_delete_response(data);
+        else if (kind == 'q')
+            print_connect_request(id);
+        else if (kind == 'a')
+            print_connect_response((unsigned char *)copy);
         else {
             struct command command = {.namespace = "ns", .address = data};
             puts(strlen(data) == length && socket_path(&command, id, &address) ? address.sun_path : "unsupported");

@@ -17,17 +17,22 @@ from hypothesis import strategies as st
 
 from launcher.linux.build import COMMON, FLAGS, HERE
 from shim.__main__ import parse
+from shim.api import task as api
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
-from shim.commands import CommandError, Flags, bootstrap
+from shim.commands import CommandError, Flags, bootstrap, delete, pod_connect
 from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, grouping
+from shim.container.ledger import FILE, Ledger, read_entries
 from shim.lean_json import loads
 from shim.platform import endpoint
+from shim.task import exit_record
+from shim.ttrpc.core import REQUEST, RESPONSE, encode_frame
+from shim.ttrpc.envelope import encode_request, encode_response, encode_route
 
 RUNHCS = "containerd.runhcs.v1.Options"
 PARSERS = (
     HERE / "address.c", HERE / "files.c", HERE / "sha256.c",
-    COMMON / "command_line.c", COMMON / "runtime_options.c", COMMON / "spec.c",
+    *COMMON.glob("*.c"),
 )  # fmt: skip
 GENERATED = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -249,3 +254,86 @@ def test_command_lines_of_containerd_are_supported(probe: Probe) -> None:
         words = [*COMMON_FLAGS, *more]
         response = probe.request(b"c", "", b"".join(word.encode() + b"\0" for word in words))
         assert response.startswith(f"{more[-1]} ns /a /p c1")
+
+
+# The ledger and the exit record.
+
+LEDGER_LINES = st.one_of(
+    st.builds(
+        lambda number, verb, kind, more: json.dumps({"n": str(number), verb: kind, **more}, separators=(",", ":")),
+        st.integers(0, 4), st.sampled_from(["enter", "enter", "strike", "strike", "hcs"]),
+        st.sampled_from(["mount", "layer"]), st.dictionaries(st.sampled_from(["target", "é"]), TEXTS, max_size=1),
+    ),
+    st.sampled_from(
+        ["", "{}", '{"n":"1","strike":"mou', '{"n":"1","enter":"a","strike":"b"}', '{"n":"-1","enter":"x"}']
+    ),
+)  # fmt: skip
+
+
+@GENERATED
+@given(lines=st.lists(LEDGER_LINES, max_size=6), is_whole=st.booleans())
+def test_released_ledger_has_no_entries_in_python(
+    probe: Probe, tmp_path: Path, lines: list[str], is_whole: bool
+) -> None:
+    text = "\n".join(lines).encode() + b"\n" * is_whole
+    (tmp_path / FILE).write_bytes(text)
+    if probe.request(b"l", "", text) == "released":
+        assert read_entries(str(tmp_path))[0] == []
+
+
+def test_ledger_of_python_is_released_after_last_entry(probe: Probe, tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    entries = [ledger.enter("mount", target=f'/a "quoted" é {number}') for number in range(3)]
+    for entry in entries:
+        assert probe.request(b"l", "", (tmp_path / FILE).read_bytes()) == "unsupported"
+        ledger.mark_released(entry)
+    assert probe.request(b"l", "", (tmp_path / FILE).read_bytes()) == "released"
+
+
+NUMBERS = st.integers(0, 1 << 33) | st.sampled_from([0, 1, 255, 999_999_999, 1 << 60, 1 << 64, -1])
+
+
+@GENERATED
+@given(numbers=st.lists(NUMBERS, min_size=3, max_size=5), end=st.sampled_from(["\n", "\n", "", " \n", "x\n"]))
+def test_delete_response_equals_python_or_is_unsupported(
+    probe: Probe, tmp_path: Path, numbers: list[int], end: str
+) -> None:
+    text = " ".join(map(str, numbers)) + end
+    (tmp_path / exit_record.FILE_NAME).write_text(text)
+    response = probe.request(b"e", "", text.encode())
+    if response != "unsupported":
+        record = exit_record.read(str(tmp_path))
+        assert record is not None and bytes.fromhex(response) == delete.encode_response(*record)
+
+
+def test_delete_response_of_common_exits_is_supported(probe: Probe) -> None:
+    for record in ((0, 1_700_000_000, 5, 4711), (255, 1, 0, 0), (0xC000013A, 1_700_000_000, 999_999_999, 1)):
+        text = "{} {} {} {}\n".format(*record).encode()
+        assert bytes.fromhex(probe.request(b"e", "", text)) == delete.encode_response(*record)
+
+
+# Connect.
+
+
+@GENERATED
+@given(id=st.text(st.sampled_from("abc-_.019"), min_size=1, max_size=255))
+def test_connect_request_equals_python(probe: Probe, id: str) -> None:
+    payload = api.ConnectRequest(id=id).encode()
+    body = encode_request(encode_route(pod_connect.SERVICE, "Connect"), payload, 1_000_000_000)
+    assert bytes.fromhex(probe.request(b"q", id, b"")) == encode_frame(1, REQUEST, 0, body)
+
+
+@GENERATED
+@given(pid=st.integers(0, (1 << 32) - 1), task_pid=st.integers(0, 9), version=st.sampled_from(["", "3"]))
+def test_connect_response_equals_python_or_is_unsupported(probe: Probe, pid: int, task_pid: int, version: str) -> None:
+    body = encode_response(api.ConnectResponse(shim_pid=pid, task_pid=task_pid, version=version).encode())
+    response = int(probe.request(b"a", "", encode_frame(1, RESPONSE, 0, body)))
+    assert response == (pod_connect._pid(body) if pid < 1 << 31 else 0)
+
+
+@GENERATED
+@given(body=st.binary(max_size=20), kind=st.sampled_from([REQUEST, RESPONSE]))
+def test_connect_response_of_any_bytes_passes_sanitizers(probe: Probe, body: bytes, kind: int) -> None:
+    """Unlike Python, the C decoder does not read what follows the pid."""
+    pid = int(probe.request(b"a", "", encode_frame(1, kind, 0, body)))
+    assert pid == 0 or (kind == RESPONSE and body.startswith(b"\x12"))

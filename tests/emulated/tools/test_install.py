@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runhcs.__main__ import main
-from runhcs.installation import NAME
+from runhcs.installation import NAME, library
 
 
 def test_install_creates_missing_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,3 +23,13 @@ def test_install_to_unwritable_directory_reports(tmp_path: Path, capsys: pytest.
     (tmp_path / "file").write_text("no directory")
     assert main(["install", "--bindir", str(tmp_path / "file" / "bin")]) == 1
     assert "choose a writable directory with --bindir" in capsys.readouterr().err
+
+
+def test_install_without_linked_interpreter_removes_it(tmp_path: Path) -> None:
+    """Both installations run the shim; the second uses Python itself."""
+    for option in ("--link-interpreter", "--no-link-interpreter"):
+        assert main(["install", "--bindir", str(tmp_path / "bin"), option]) == 0
+        done = subprocess.run([tmp_path / "bin" / NAME, "-v"], capture_output=True, text=True, timeout=60, check=True)
+        assert NAME in done.stdout
+    assert list(library(tmp_path / "bin").glob("python-*")) == []
+    assert b"/python-" not in (tmp_path / "bin" / NAME).read_bytes()
