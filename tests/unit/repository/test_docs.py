@@ -105,3 +105,15 @@ def test_pages_use_standard_terms(page: Path) -> None:
     """CONTRIBUTING.md, Vocabulary. Names in backticks are exempt."""
     text = re.sub(r"`[^`]*`", "", _without_code(page.read_text()))
     assert re.findall(rf"\b({'|'.join(DISCOURAGED)})\b", text, re.IGNORECASE) == []
+
+
+def test_troubleshooting_quotes_existing_log_lines() -> None:
+    """The second column quotes the shim, except for containerd's own message. An ellipsis stands for a value."""
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text().partition("## A container does not start")[2]
+    cells = [line.split("|")[2] for line in page.splitlines() if line.startswith("|")]
+    quotes = [quote for cell in cells for quote in re.findall(r"`([^`]+)`", cell)]
+    source = "".join(file.read_text() for file in (ROOT / "shim").rglob("*.py")).replace('"\n', "")
+    source = re.sub(r"\{verb\}", "pause", source)
+    unknown = [quote for quote in quotes if not all(part in source for part in re.split("…|0x\\w+ ", quote))]
+    assert unknown == ['runtime "io.containerd.runhcs.v1" binary not installed']
+    assert len(quotes) > 15
