@@ -137,6 +137,7 @@ def create_sandbox(context: ShimContext, request: CreateSandboxRequest, pod: Pod
         )
         pod.add(task)
         task.watch_container()
+        log.info("sandbox created", bundle=bundle)
 
 
 def create_exec(context: ShimContext, task: Task, request: ExecProcessRequest) -> None:

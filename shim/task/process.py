@@ -224,7 +224,7 @@ class Process:
             if not self.stop_if_not_started(NOT_STARTED_EXIT, LOST_EXIT_TIMEOUT):
                 self._stop_if_exit_is_lost()
         except StatusError:
-            self._log.warning("container exited while a process was being started in it", **self._fields())
+            self._log.warning("container exited while a process was being started in it", **self.log_fields())
 
     def wait_done(self, timeout: float) -> bool:
         """Wait until the exit is complete, for a client that no longer reads the output."""
@@ -281,19 +281,19 @@ class Process:
                 if hcs is not None and not self._io.drain(
                     DRAIN_TIMEOUT, waits_for_late_client=self._waits_for_late_client, on_held_open=on_held_open
                 ):
-                    self._log.warning("stdio drain timed out, output lost", **self._fields())
+                    self._log.warning("stdio drain timed out, output lost", **self.log_fields())
                 self._io.close()
         except Exception as error:
-            self._log.error("failed to close stdio", error=error, **self._fields())
+            self._log.error("failed to close stdio", error=error, **self.log_fields())
         try:
             self._owner.process_exited(self)
         except Exception as error:
-            self._log.error("failed to publish exit", error=error, **self._fields())
+            self._log.error("failed to publish exit", error=error, **self.log_fields())
         try:
             if hcs is not None:
                 hcs.close()  # after the event, which does not depend on it
         except Exception as error:
-            self._log.error("failed to close process handle", error=error, **self._fields())
+            self._log.error("failed to close process handle", error=error, **self.log_fields())
         finally:
             self.done.set()
 
@@ -303,7 +303,7 @@ class Process:
 
     def _stop_if_exit_is_lost(self) -> None:
         if not self.stopped.wait(LOST_EXIT_TIMEOUT):
-            self._log.warning("no exit notification from HCS for a process that has exited", **self._fields())
+            self._log.warning("no exit notification from HCS for a process that has exited", **self.log_fields())
             self._stop(UNKNOWN_EXIT)
 
     def _signal(self, hcs: HcsProcess, event: str) -> None:
@@ -311,14 +311,14 @@ class Process:
             hcs.signal({"Signal": event})
         except Exception as error:
             if not self.stopped.is_set:
-                self._log.warning("failed to deliver signal", signal=event, error=error, **self._fields())
+                self._log.warning("failed to deliver signal", signal=event, error=error, **self.log_fields())
 
     def _terminate_without_stdio(self, hcs: HcsProcess) -> None:
         """A process whose stdio could not be attached must not keep running."""
         try:
             hcs.terminate(timeout=CALL_TIMEOUT)
         except Exception as error:
-            self._log.warning("failed to terminate a process without stdio", error=error, **self._fields())
+            self._log.warning("failed to terminate a process without stdio", error=error, **self.log_fields())
         hcs.close()
 
     def _encode_state(self) -> None:
@@ -337,5 +337,9 @@ class Process:
             exec_id=self.exec_id,
         ).encode()
 
-    def _fields(self) -> dict[str, object]:
-        return {"tid": self._task_id, "eid": self.exec_id, "pid": self.pid}
+    def log_fields(self) -> dict[str, object]:
+        """Under the names of Microsoft's shim, see https://github.com/microsoft/hcsshim/tree/main/internal/logfields."""
+        fields: dict[str, object] = {"tid": self._task_id, "pid": self.pid}
+        if not self.is_init:
+            fields["eid"] = self.exec_id
+        return fields

@@ -19,6 +19,7 @@ from _thread import start_new_thread
 
 from shim import spans
 from shim.api.wire import read_string_entry, varint
+from shim.logs import DEBUG
 from shim.platform import daemon
 from shim.task.errors import to_status, unimplemented
 from shim.task.pod import Pod
@@ -120,7 +121,9 @@ class TaskService:
         return Method.worker(self.guarded(name, ask))
 
     def guarded(self, name: str, handler: Callable[[Call], bytes]) -> Callable[[Call], bytes]:
-        """Whatever goes wrong leaves as a status, and what nobody foresaw is logged."""
+        """The handler of every RPC, with its errors turned into statuses. Unexpected errors are logged; each call is,
+        at debug level."""
+        log = self._context.log
         handler = spans.rpc(name, handler)
 
         def run(call: Call) -> bytes:
@@ -129,11 +132,18 @@ class TaskService:
             except StatusError:
                 raise
             except Exception as error:
-                told = to_status(error)
-                if told.code == status.UNKNOWN:
-                    self._context.log.error(f"{name} failed", error=error, type=type(error).__name__)
-                raise told from error
+                converted = to_status(error)
+                if converted.code == status.UNKNOWN:
+                    from shim.task.rpc_log import request_ids
 
+                    ids = request_ids(name, call.payload)
+                    log.error(f"{name} failed", error=error, type=type(error).__name__, **ids)
+                raise converted from error
+
+        if log.enabled(DEBUG):
+            from shim.task.rpc_log import log_calls
+
+            return log_calls(name, run, log)
         return run
 
     # From memory, in the reading thread.

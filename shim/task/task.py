@@ -24,6 +24,7 @@ from shim.task.errors import (
     already_exists,
     deadline_exceeded,
     failed_precondition,
+    has_no_stats,
     is_not_supported,
     not_found,
     unimplemented,
@@ -100,6 +101,7 @@ class Task:
 
     def publish_created(self, request: CreateTaskRequest) -> None:
         self._events.publish_created(request)
+        self._log.info("task created", tid=self.id, bundle=self.bundle)
 
     def watch_container(self) -> None:
         """From now on the exit of the container stops the task."""
@@ -211,6 +213,8 @@ class Task:
             elif self._execs.pop(process.exec_id, None) is None:  # a concurrent Delete was faster
                 raise not_found(f"exec: '{exec_id}' in task: '{self.id}' not found")
         self._events.publish_deleted(process)
+        if process is self.init:
+            self._log.info("task deleted", **_exit_fields(process))
         return process
 
     def request_stop(self) -> None:
@@ -239,6 +243,7 @@ class Task:
 
     def publish_started(self, process: Process) -> None:
         self._events.publish_started(process)
+        self._log.info("task started" if process.is_init else "exec started", **process.log_fields())
 
     def stop_container(self) -> None:
         self._prepare_stop()
@@ -265,7 +270,7 @@ class Task:
             self._try("terminate exec", process.terminate_with_init)
         _wait_all([process.stopped for process in execs], EXEC_EXIT_TIMEOUT)
         if self.init.started:
-            self._try("sample the last stats", self.refresh_stats)
+            self._try("sample the last stats", self._sample_last_stats)
         self.stats_final.set()
 
     def _finish_execs(self) -> None:
@@ -283,6 +288,14 @@ class Task:
         if process.exit_status == COMMITMENT_LIMIT or breached:
             self._events.publish_oom()
         self._events.publish_exited(process)
+        self._log.info("task exited" if process.is_init else "exec exited", **_exit_fields(process))
+
+    def _sample_last_stats(self) -> None:
+        try:
+            self.refresh_stats()
+        except Exception as error:
+            if not has_no_stats(error):  # a container or VM that exited by itself has none any more
+                raise
 
     def _record_exit(self) -> None:
         init = self.init
@@ -309,6 +322,10 @@ class Task:
             of_vm = self.vm.properties("Statistics", "Memory", timeout=PROPERTIES_TIMEOUT)
         last_of_container, last_of_vm = self.last_stats
         self.last_stats = (of_container or last_of_container, of_vm or last_of_vm)
+
+
+def _exit_fields(process: Process) -> dict[str, object]:
+    return {**process.log_fields(), "exit-status": process.exit_status}
 
 
 def _wait_all(events: list[OneShotEvent], timeout: float) -> None:

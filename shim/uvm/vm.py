@@ -68,7 +68,7 @@ class Vm:
         self.namespace = ""
         self._entry = entry
         self._ledger = ledger
-        self._log = log
+        self._log = log.bind(**{"uvm-id": id})
         self._exit = ExitCallbacks()
         self._exit.add(self._close_connections)
         self._closing = False
@@ -104,6 +104,7 @@ class Vm:
         except BaseException:
             vm.close()
             raise
+        vm._log.info("utility VM started", **{"runtime-id": runtime_id})
         return vm
 
     def _start(self, deadline: float) -> None:
@@ -166,14 +167,14 @@ class Vm:
     def _exited(self, exit: Exit) -> None:
         """From a thread of the bindings."""
         if not self._closing:
-            self._log.error("utility VM exited unexpectedly", vm=self.id, exit_type=exit.type, error=exit.error)
+            self._log.error("utility VM exited unexpectedly", error=exit.error, **{"exit-type": exit.type})
         self._exit.fire()
 
     def _gcs_closed(self, reason: str) -> None:
         """From any thread. Without GCS the VM is of no use and only holds memory."""
         self.stdio.close()
         if not self.is_gone:
-            self._log.error("GCS connection lost, terminating utility VM", vm=self.id, reason=reason)
+            self._log.error("GCS connection lost, terminating utility VM", reason=reason)
             self.close_soon()
 
     def _close_connections(self) -> None:
@@ -186,7 +187,7 @@ class Vm:
     def abandon(self, reason: str) -> None:
         """Its guest hangs: close it, and everything in it."""
         if not self.is_gone:
-            self._log.error("terminating utility VM: guest not responding", vm=self.id, reason=reason)
+            self._log.error("terminating utility VM: guest not responding", reason=reason)
             self.close()
 
     def close_soon(self) -> None:
@@ -207,6 +208,7 @@ class Vm:
             self.system.close()
             if exited:
                 self._ledger.mark_released(self._entry)
+                self._log.info("utility VM stopped")
 
     def _terminate(self) -> bool:
         try:
@@ -216,7 +218,7 @@ class Vm:
         except HcsError as error:
             if errors.vm_not_available(error):
                 return True
-            self._log.error("failed to terminate utility VM", vm=self.id, error=error)
+            self._log.error("failed to terminate utility VM", error=error)
             return False
 
 

@@ -35,6 +35,7 @@ from shim.ttrpc.status import StatusError
 from tests.support.emulator import is_alive
 from tests.support.eventually import eventually
 from tests.support.image import make_image
+from tests.support.log_fifo import LogFifo
 from tests.support.shim_commands import standbys, started_under
 from tests.support.task_client import TASK_V2, TaskClient
 
@@ -106,6 +107,7 @@ class Shim(TaskClient):
         self.path = bundle
         self.address = address
         self.pid = int((bundle / "shim.pid").read_text())
+        self._log: LogFifo | None = None
         super().__init__(self.dial(), id, str(bundle), service)
 
     def dial(self) -> Client:
@@ -115,6 +117,15 @@ class Shim(TaskClient):
         client = Client(connection)
         self.owner.clients.append(client)
         return client
+
+    @property
+    def log(self) -> LogFifo:
+        assert self._log is not None, "start it with_log"
+        return self._log
+
+    @log.setter
+    def log(self, log: LogFifo) -> None:
+        self._log = log
 
     @property
     def alive(self) -> bool:
@@ -161,6 +172,7 @@ class Shims:
         self.image = self.directory / "image"
         self.shims: list[Shim] = []
         self.clients: list[Client] = []
+        self.logs: list[LogFifo] = []
 
     def command(
         self, id: str, action: str, cwd: Path, *, bundle: Path | None = None, stdin: bytes = b"", timeout: float = 60.0
@@ -196,13 +208,24 @@ class Shims:
         return {"ociVersion": "1.1.0", "process": cls.process(*args), "root": {"path": ""}, "windows": windows}
 
     def start(
-        self, id: str, spec: dict[str, Any], *, options: PackedAny | None = None, service: str = TASK_V2
+        self,
+        id: str,
+        spec: dict[str, Any],
+        *,
+        options: PackedAny | None = None,
+        service: str = TASK_V2,
+        with_log: bool = False,
     ) -> Shim:
-        """`start` of a new container: a daemon of its own, or the one of its pod."""
+        """`start` of a new container: a daemon of its own, or the one of its pod. `with_log` reads its log."""
         bundle = self.bundle(id, spec)
+        log = LogFifo(bundle) if with_log else None
+        if log is not None:
+            self.logs.append(log)
         result = self.command(id, "start", bundle, stdin=options.encode() if options else b"")
         assert result.returncode == 0 and not result.stderr, result.stderr.decode()
         shim = Shim(self, id, bundle, result.stdout.decode(), service)
+        if log is not None:
+            shim.log = log
         self.shims.append(shim)
         return shim
 
@@ -221,6 +244,8 @@ class Shims:
             if text := shim.panic_log():
                 wrong.append(f"panic.log of {shim.id}: {text}")
         self.events.stop()
+        for log in self.logs:
+            log.close()
         self._end_standby()
         if sockets := list((self.directory / "s").glob("*")):
             wrong.append(f"sockets left behind: {sockets}")
@@ -257,5 +282,3 @@ def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> s
         call(*args, **kwargs)
     assert caught.value.code == code, caught.value
     return caught.value.message
-
-

@@ -91,9 +91,9 @@ class VmShims:
         shim.start()
         return shim
 
-    def pod(self, id: str = "pod", **members: Any) -> Shim:
+    def pod(self, id: str = "pod", *, with_log: bool = False, **members: Any) -> Shim:
         """A running sandbox."""
-        shim = self.shims.start(id, self.spec("pause", pod=id, role="sandbox", **members))
+        shim = self.shims.start(id, self.spec("pause", pod=id, role="sandbox", **members), with_log=with_log)
         self.create(shim)
         assert shim.start() == 1
         return shim

@@ -104,7 +104,8 @@ def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
     except BaseException:
         lease.release()
         raise
-    context.log.info("shared with the VM", vm=vm.id, host_path=request.host_path, uvm_path=request.uvm_path)
+    paths = {"host-path": request.host_path, "uvm-path": request.uvm_path}
+    context.log.info("path shared with utility VM", **{"uvm-id": vm.id}, **paths)
     return api.ShareResponse().encode()
 
 
@@ -128,9 +129,9 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
 
     owner = _DiagnosticOwner(vm, request, io.requested_pipes())
     process = Process(context.id, EXEC_ID, context.bundle, io, {}, owner, context.log)
-    where = vm.id if vm is not None else "host"
-    context.log.info("diagnostic process", where=where, program=request.args[0])
     process.start()
+    where = {"uvm-id": vm.id} if vm is not None else {}
+    context.log.info("diagnostic process started", pid=process.pid, program=request.args[0], **where)
 
     def answer() -> None:
         status = process.exit_status

@@ -19,7 +19,7 @@ _LEVELS |= {"warn": "warning", "warning": "warning"}
 class GuestLog:
     def __init__(self, listener: Listener, log: Log, vm_id: str) -> None:
         self._listener = listener
-        self._log = log.bind(vm=vm_id)
+        self._log = log.bind(**{"uvm-id": vm_id})
         self._lock = Lock()
         self._stream: Stream | None = None
         self._closed = False

@@ -110,7 +110,7 @@ class WindowsGuest(Guest):
             except HcsError as error:
                 if gcs.is_closed:
                     raise
-                self._log.warning("failed to start log forwarding", vm=self.vm.id, error=error)
+                self._log.warning("failed to start log forwarding", error=error, **{"uvm-id": self.vm.id})
 
     def _forward_logs(self) -> None:
         if sources := self.settings.log_sources:

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from shim.api import sandbox as api
+from shim.api.packing import pack
+from shim.api.runhcs_options import Options
+from shim.api.wellknown import Any as PackedAny
 from shim.api.wire import Message
 from shim.task.sandbox_service import NOT_READY, READY, SANDBOX
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.log_fifo import LogFifo
 from tests.support.shims import NAMESPACE, Shim, Shims, refused
 from tests.support.task_client import TASK_V3
 
@@ -25,14 +29,17 @@ class Sandbox(Shim):
     """A shim that was started by the shim sandboxer, and the calls it makes."""
 
     @classmethod
-    def begin(cls, shims: Shims, id: str = "pod") -> Sandbox:
+    def begin(cls, shims: Shims, id: str = "pod", *, options: PackedAny | None = None) -> Sandbox:
         bundle = shims.directory / "io.containerd.sandbox.controller.v1.shim" / NAMESPACE / id
         bundle.mkdir(parents=True)
-        result = shims.command(id, "start", bundle)
+        log = LogFifo(bundle)
+        shims.logs.append(log)
+        result = shims.command(id, "start", bundle, stdin=options.encode() if options else b"")
         assert result.returncode == 0 and not result.stderr, result.stderr
         answer = json.loads(result.stdout)
         assert answer["version"] == 3 and answer["protocol"] == "ttrpc"
         sandbox = cls(shims, id, bundle, answer["address"], TASK_V3)
+        sandbox.log = log
         shims.shims.append(sandbox)
         return sandbox
 
@@ -82,6 +89,17 @@ def shims() -> Iterator[Shims]:
 @pytest.fixture
 def sandbox(shims: Shims) -> Sandbox:
     return Sandbox.begin(shims)
+
+
+def test_calls_are_logged_at_debug(shims: Shims) -> None:
+    sandbox = Sandbox.begin(shims, options=pack(Options(log_level="debug")))
+    sandbox.create_sandbox()
+    refused(status.ALREADY_EXISTS, sandbox.create_sandbox)
+    sandbox.start_sandbox()
+    sandbox.log.wait_for("sandbox created", tid="pod", bundle=sandbox.bundle)
+    for method, code in (("CreateSandbox", "OK"), ("CreateSandbox", "AlreadyExists"), ("StartSandbox", "OK")):
+        line = sandbox.log.wait_for("rpc", service=SANDBOX, method=method, code=code)
+        assert (line.level, line.fields["tid"]) == ("debug", "pod")
 
 
 def test_calls_in_the_wrong_order(sandbox: Sandbox) -> None:

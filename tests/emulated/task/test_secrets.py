@@ -4,9 +4,6 @@ when all goes well, not when HCS fails, and not when the spec itself is wrong.""
 from __future__ import annotations
 
 import json
-import os
-import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,32 +13,9 @@ from shim.api.runhcs_options import Options
 from shim.oci.annotations.container import EXTRA_REGISTRY
 from shim.ttrpc.status import StatusError
 from tests.support.emulator import Emulator
-from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
 SECRET = "Xyzzy-4711-"
-
-
-class LogReader:
-    """containerd's end of the log FIFO."""
-
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path, 0o600)
-        self.data = b""
-        self._descriptor = os.open(path, os.O_RDWR)  # never ends
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        while data := os.read(self._descriptor, 1 << 16):
-            self.data += data
-            if b"the reader is to end" in data:
-                os.close(self._descriptor)
-                return
-
-    def end(self) -> str:
-        os.write(self._descriptor, b"the reader is to end\n")
-        eventually(lambda: b"the reader is to end" in self.data, "the end of the log")
-        return self.data.decode()
 
 
 def spec(shims: Shims, registry: str = "") -> dict[str, Any]:
@@ -54,19 +28,13 @@ def spec(shims: Shims, registry: str = "") -> dict[str, Any]:
     return made
 
 
-def start(shims: Shims, made: dict[str, Any]) -> tuple[Shim, LogReader]:
-    bundle = shims.bundle("c1", made)
-    log = LogReader(bundle / "log")
-    options = pack(Options(log_level="trace", debug=True))
-    done = shims.command("c1", "start", bundle, stdin=options.encode())
-    assert done.returncode == 0, done.stderr
-    shim = Shim(shims, "c1", bundle, done.stdout.decode())
-    shims.shims.append(shim)
-    return shim, log
+def start(shims: Shims, made: dict[str, Any]) -> Shim:
+    return shims.start("c1", made, options=pack(Options(log_level="trace", debug=True)), with_log=True)
 
 
-def expect_none(shims: Shims, shim: Shim, log: LogReader, *texts: str) -> None:
-    written = log.end()
+def expect_none(shims: Shims, shim: Shim, *texts: str) -> None:
+    shim.log.close()
+    written = shim.log.text
     assert "starting containerd-shim-runhcs-v1" in written
     assert SECRET not in written
     assert SECRET not in shim.panic_log()
@@ -77,7 +45,7 @@ def expect_none(shims: Shims, shim: Shim, log: LogReader, *texts: str) -> None:
 
 
 def test_all_goes_well(shims: Shims) -> None:
-    shim, log = start(shims, spec(shims))
+    shim = start(shims, spec(shims))
     shim.create(rootfs=shims.rootfs())
     shim.start()
     process = {**shims.process("cmd", "/c", "exit 0"), "env": [f"OTHER={SECRET}exec"]}
@@ -89,18 +57,18 @@ def test_all_goes_well(shims: Shims) -> None:
     shim.delete()
     shim.shutdown()
     shim.wait_gone()
-    expect_none(shims, shim, log)
+    expect_none(shims, shim)
 
 
 @pytest.mark.parametrize("call", ["HcsCreateComputeSystem", "HcsStartComputeSystem", "HcsCreateProcess"])
 def test_hcs_fails(emulator: Emulator, shims: Shims, call: str) -> None:
     emulator.fault(call, error=0x80370109)
-    shim, log = start(shims, spec(shims))
+    shim = start(shims, spec(shims))
     with pytest.raises(StatusError) as caught:
         shim.create(rootfs=shims.rootfs())
         shim.start()
     shim.kill_daemon()
-    expect_none(shims, shim, log, caught.value.message)
+    expect_none(shims, shim, caught.value.message)
 
 
 @pytest.mark.parametrize(
@@ -117,25 +85,25 @@ def test_hcs_fails(emulator: Emulator, shims: Shims, call: str) -> None:
 )
 def test_the_annotation_is_wrong(shims: Shims, registry: str) -> None:
     """It is passed over, or refused; its value is in neither sentence."""
-    shim, log = start(shims, spec(shims, registry))
+    shim = start(shims, spec(shims, registry))
     message = ""
     try:
         shim.create(rootfs=shims.rootfs())
     except StatusError as error:
         message = error.message
     shim.kill_daemon()
-    expect_none(shims, shim, log, message)
+    expect_none(shims, shim, message)
 
 
 @pytest.mark.parametrize("variable", [f"{SECRET} without an equals sign", f"={SECRET}", f"A\0B={SECRET}"])
 def test_a_variable_is_wrong(shims: Shims, variable: str) -> None:
     made = spec(shims)
     made["process"]["env"] = [variable]
-    shim, log = start(shims, made)
+    shim = start(shims, made)
     message = ""
     try:
         shim.create(rootfs=shims.rootfs())
     except StatusError as error:
         message = error.message
     shim.kill_daemon()
-    expect_none(shims, shim, log, message)
+    expect_none(shims, shim, message)

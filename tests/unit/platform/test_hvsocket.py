@@ -45,7 +45,7 @@ class Log:
         self.changed = threading.Condition()
 
     def bind(self, **fields: Any) -> Log:
-        assert fields == {"vm": "pod@vm"}
+        assert fields == {"uvm-id": "pod@vm"}
         return self
 
     def __getattr__(self, level: str) -> Any:
