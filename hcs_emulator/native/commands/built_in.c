@@ -1,4 +1,4 @@
-/* cmd's built-in commands that are about cmd itself: echo, set, cd, exit, call, goto … */
+/* cmd's built-in commands for cmd itself: echo, set, cd, exit, call, goto … */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int run_echo(const char *rest)
     } else if (strcasecmp(word, "on") == 0 || strcasecmp(word, "off") == 0) {
         echoing = strcasecmp(word, "on") == 0;
     } else {
-        printf("%s\r\n", rest + 1); /* blanks behind the first belong to the text */
+        printf("%s\r\n", rest + 1); /* blanks after the first one belong to the text */
     }
     return 0;
 }
@@ -44,7 +44,7 @@ static int list_variables(const char *prefix)
     return shown || *prefix == '\0' ? 0 : complain("Environment variable %s not defined", prefix);
 }
 
-/* Sums for `set /a`: + - * / %, parentheses, numbers and variables. */
+/* Arithmetic for `set /a`: + - * / %, parentheses, numbers and variables. */
 static const char *sum_cursor;
 static long sum(void);
 
@@ -116,11 +116,12 @@ static int run_set(const char *rest)
 
     if (strncasecmp(text, "/a", 2) == 0)
         return set_sum(text + 2);
-    if (*text == '"') { /* set "name=value": what is behind the last quote does not count */
+    if (*text == '"') { /* set "name=value": the text after the last quote is ignored */
         char *last = strrchr(text, '"');
         text = last > text ? keep_text(text + 1, (size_t)(last - text - 1)) : text + 1;
     } else if (*rest) {
-        text = keep_text(rest + strspn(rest, " \t"), strlen(rest) - strspn(rest, " \t")); /* blanks at the end count */
+        /* trailing blanks are significant */
+        text = keep_text(rest + strspn(rest, " \t"), strlen(rest) - strspn(rest, " \t"));
     }
     char *equals = strchr(text, '=');
     if (equals == NULL)

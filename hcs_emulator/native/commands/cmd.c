@@ -1,4 +1,4 @@
-/* The stand-in Windows commands: which one, by argv[0]; and cmd itself, with /c, /k, batch files and typed lines. */
+/* Selects the stand-in command by argv[0]; and cmd itself, with /c, /k, batch files and interactive lines. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +55,7 @@ bool is_option(const char *argument, const char *name)
     return (*argument == '/' || *argument == '-') && strcasecmp(argument + 1, name) == 0;
 }
 
-/* Byte by byte: what follows the line may be meant for a program that the line starts. */
+/* Byte by byte: the input after the line may belong to a program that the line starts. */
 static char *read_line(int file, bool *end)
 {
     struct buffer line = {0};
@@ -77,7 +77,7 @@ static char *read_line(int file, bool *end)
     }
 }
 
-/* A group may go on over lines: more are read until its parentheses are even. */
+/* A group may span lines: reads more until its parentheses match. */
 static bool is_open(const char *line)
 {
     int depth = 0;
@@ -106,7 +106,7 @@ static char *batch_line(char **lines, int *position)
     return line.text;
 }
 
-/* False if the batch file is to end. */
+/* False if the batch file must end. */
 static bool jump(char **lines, int *position)
 {
     for (int i = 0; lines[i]; i++) {
@@ -175,7 +175,7 @@ static void note_interrupt(int number) { (void)number; }
 static int run_typed_lines(bool quiet)
 {
     bool end = false, terminal = isatty(0);
-    struct sigaction interrupted = {.sa_handler = note_interrupt}; /* ends the read, not the program */
+    struct sigaction interrupted = {.sa_handler = note_interrupt}; /* interrupts the read, not the program */
 
     if (terminal)
         sigaction(SIGINT, &interrupted, NULL);
@@ -196,7 +196,7 @@ static int run_typed_lines(bool quiet)
     return error_level;
 }
 
-/* A quoted command loses its outer quotes, unless they are the only ones and hold the name of a program. */
+/* The outer quotes of a command are removed, unless they are the only ones and enclose the name of a program. */
 static char *without_outer_quotes(char *command)
 {
     int quotes = 0;

@@ -23,7 +23,7 @@
 
 enum { NOT_RECOGNIZED = 9009 };
 
-/* -- memory.c: memory that lives until the next line typed; it never runs out without ending the program */
+/* -- memory.c: memory that is released at the next interactive line; exits when there is none left */
 void *keep(size_t size);
 char *keep_text(const char *text, size_t length);
 void forget_all(void);
@@ -35,7 +35,7 @@ struct buffer {
 void append(struct buffer *buffer, const char *text, size_t length);
 void append_text(struct buffer *buffer, const char *text);
 
-/* -- parse.c: a line of cmd's language */
+/* -- parse.c: parses a line of cmd's language */
 struct redirection {
     int descriptor;
     enum { READ_FROM, WRITE_TO, APPEND_TO, SAME_AS } kind;
@@ -59,9 +59,9 @@ struct node {
     struct redirection *redirections;
 };
 
-/* NULL with a message on stderr if the line is wrong; an empty line is a COMMAND with empty text. */
+/* NULL, with a message on stderr, for a syntax error; an empty line is a COMMAND with empty text. */
 struct node *parse(const char *line);
-/* The next word at *at, quotes kept, ended by a blank or by one of `stops`; moves *at behind it. */
+/* The next word at *at, with its quotes, up to a blank or one of `stops`; advances *at. */
 char *take_word(const char **at, const char *stops);
 /* The same text without its quotes. */
 char *unquoted(const char *text);
@@ -81,18 +81,18 @@ char *windows_directory(void);
 
 /* -- run.c */
 extern int error_level;
-extern bool leaving; /* `exit` was run; error_level says with what */
+extern bool leaving; /* `exit` was run; error_level is the exit code */
 extern bool echoing;
-extern char *const *batch_arguments; /* of the batch file that runs, or NULL */
-extern char *jump_target;            /* the label a `goto` named, until it is reached */
+extern char *const *batch_arguments; /* of the running batch file, or NULL */
+extern char *jump_target;            /* the label of a `goto`, until it is reached */
 int run(const struct node *node);
 int run_line(const char *line);
 int run_batch_file(const char *path, const char *tail);
-/* Ends the program with a 32-bit code: the kernel keeps eight bits, the silo reads all from the program's name. */
+/* Exits with a 32-bit code: the kernel keeps eight bits, the silo reads all of them from the process name. */
 _Noreturn void leave(int code);
 int wait_for(int pid);
 
-/* -- the commands: each answers an exit code. Built-in ones get the rest of the line, programs get arguments. */
+/* -- the commands: each returns an exit code. Built-in ones get the rest of the line, programs get arguments. */
 typedef int built_in(const char *rest);
 typedef int program(int count, char **arguments);
 built_in *find_built_in(const char *name);
@@ -102,11 +102,11 @@ built_in run_dir, run_type, run_copy, run_move, run_del, run_mkdir, run_rmdir, r
 program run_cmd, run_ping, run_timeout, run_hostname, run_whoami, run_find, run_findstr, run_sort, run_more;
 program run_tasklist, run_powershell, run_ver;
 
-/* Files that a name with * or ? in its last part stands for; the name itself if it has none. Ends with NULL. */
+/* The files that match a name with * or ? in its last part; the name itself if it has none. Ends with NULL. */
 char **matching_files(const char *pattern, bool *was_pattern);
-/* Says `message` on stderr with Windows' line end; answers 1. */
+/* Prints a message to stderr with Windows' line end; returns 1. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* For qsort: texts in the order of the alphabet, whatever their case. */
+/* For qsort: case-insensitive alphabetical order. */
 int by_name(const void *left, const void *right);
 void pass_seconds(double seconds);
 /* True if the argument is this option, with / or -. */

@@ -1,4 +1,4 @@
-/* cmd's built-in commands about files: dir, type, copy, move, ren, del, md, rd. */
+/* cmd's built-in commands for files: dir, type, copy, move, ren, del, md, rd. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "commands.h"
 
-/* What follows a built-in's name: names, and the letters of /x options. */
+/* The arguments of a built-in: names, and the letters of /x options. */
 struct operands {
     char **names, options[32];
     int count;
@@ -46,7 +46,7 @@ int by_name(const void *left, const void *right)
     return strcasecmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* The names in a directory that fit, sorted. */
+/* The matching names of a directory, sorted. */
 static char **list_directory(const char *path, const char *pattern)
 {
     size_t count = 0, room = 64;
@@ -226,7 +226,7 @@ int run_type(const char *rest)
     return 0;
 }
 
-/* Where `name` goes when copied or moved to `target`: into it, if it is a directory. */
+/* The destination of `name` when copied or moved to `target`: inside it, if it is a directory. */
 static bool destination(const char *name, const char *target, char path[PATH_SIZE])
 {
     struct stat status;

@@ -1,4 +1,4 @@
-/* Memory for the stand-in commands: taken freely, let go all at once. */
+/* Memory of the stand-in commands: allocated piecewise, released all at once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* cmd's language: commands joined by & && || |, redirections, groups, if and for. Variables are expanded before. */
+/* cmd's language: commands joined by & && || |, redirections, groups, if and for. Variables are already expanded. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,7 +107,7 @@ char **split_arguments(const char *text, int *count)
     }
 }
 
-/* At > or <, perhaps with the descriptor's number before it, which is in the text already. */
+/* At > or <; the number of the descriptor, if there is one, is already in the text. */
 static struct redirection *parse_redirection(struct buffer *text)
 {
     struct redirection *redirection = keep(sizeof *redirection);
@@ -244,7 +244,7 @@ static struct node *parse_if(void)
         condition->left = unquoted(take_word(&cursor, "("));
     skip_blanks();
     if (*cursor != '(') {
-        node->left = parse_sequence(); /* all the rest belongs to it */
+        node->left = parse_sequence(); /* the rest of the line belongs to it */
         return node;
     }
     node->left = parse_group();

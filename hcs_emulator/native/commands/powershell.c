@@ -1,4 +1,4 @@
-/* A word or two of PowerShell: enough for `powershell -Command "Write-Output x; Start-Sleep 5; exit 3"`. */
+/* The few PowerShell statements that `powershell -Command "Write-Output x; Start-Sleep 5; exit 3"` needs. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static bool is_one_of(const char *word, const char *one, const char *other, cons
     return strcasecmp(word, one) == 0 || strcasecmp(word, other) == 0 || strcasecmp(word, third) == 0;
 }
 
-/* A word's value: quotes gone, $env:NAME looked up. */
+/* The value of a word: quotes removed, $env:NAME replaced. */
 static char *value_of(const char *word)
 {
     struct buffer value = {0};
@@ -42,7 +42,7 @@ static char *value_of(const char *word)
     return value.text;
 }
 
-/* The words of a statement; either quote holds blanks together. */
+/* The words of a statement; both kinds of quotes group. */
 static char **words_of(const char *statement, int *count)
 {
     char **words = keep((strlen(statement) / 2 + 2) * sizeof *words);
@@ -119,7 +119,7 @@ static int run_statement(const char *text)
     return run_line(statement);
 }
 
-/* Parted at ; outside quotes and braces. */
+/* Separated by ; outside quotes and braces. */
 static int run_statements(const char *script)
 {
     struct buffer statement = {0};

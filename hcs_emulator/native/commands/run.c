@@ -1,4 +1,4 @@
-/* Running what parse.c has read: built-in commands here, everything else in a process of its own. */
+/* Runs the tree of parse.c: built-in commands in this process, other programs in a process of their own. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ int wait_for(int pid)
     return info.si_status;
 }
 
-/* -- redirections: applied to the descriptors of this process; the old ones are kept where they can be put back from */
+/* -- redirections: applied to the descriptors of this process; the old ones are saved and restored */
 
 enum { SAVED = 20 };
 
@@ -105,7 +105,7 @@ static void restore(const struct redirection *redirection)
 
 /* -- programs */
 
-/* In the child. A Linux program gets its arguments parted as a Windows program parts them. */
+/* In the child. A Linux program gets its arguments split as a Windows program splits them. */
 static _Noreturn void become_program(const char *name, const char *tail, const char *path)
 {
     int count;
@@ -119,7 +119,7 @@ static _Noreturn void become_program(const char *name, const char *tail, const c
         char comm[16];
         snprintf(comm, sizeof comm, "%s%s", name, has_suffix(name, ".exe") ? "" : ".exe");
         prctl(PR_SET_NAME, comm);
-        if (find_applet(name) == run_cmd) { /* it reads its line by rules of its own */
+        if (find_applet(name) == run_cmd) { /* it parses its line by its own rules */
             char *raw[] = {"cmd", "--raw", (char *)tail, NULL};
             leave(run_cmd(3, raw));
         }
@@ -169,7 +169,7 @@ static int run_command(const char *text)
         return error_level;
     char *name = take_word(&rest, *rest == '"' ? "" : "=,;");
     built_in *command = find_built_in(name);
-    /* `echo.` `cd..` `cd\x` `md/x`: a built-in's name ends where something else begins. */
+    /* `echo.` `cd..` `cd\x` `md/x`: the name of a built-in ends at the first other character. */
     for (size_t length = strlen(name); command == NULL && length > 1; length--)
         if (strchr(".\\/:([+", name[length - 1])) {
             char *shorter = keep_text(name, length - 1);
@@ -204,7 +204,7 @@ static int run_pipe(const struct node *node)
     if (reader == 0) {
         dup2(ends[0], 0);
         close(ends[0]);
-        close(ends[1]); /* or it would wait for itself to end */
+        close(ends[1]); /* otherwise it would wait for its own end of file */
         leave(run(node->right));
     }
     close(ends[0]);
@@ -266,7 +266,7 @@ static bool holds(const struct condition *condition)
     return result != condition->negated;
 }
 
-/* A copy of the tree with the loop's variable put in. */
+/* A copy of the tree with the loop's variable replaced. */
 static struct node *with_value(const struct node *node, char variable, const char *value)
 {
     if (node == NULL)

@@ -1,4 +1,4 @@
-/* Programs about text: find, findstr, sort, more. */
+/* Programs for text: find, findstr, sort, more. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <regex.h>
@@ -65,7 +65,8 @@ static bool fits(const struct search *search, const char *line)
     return false;
 }
 
-/* Answers how many lines fit. `heading` is what find prints before a file's lines, findstr before each line. */
+/* Returns the number of matching lines. `heading` is what find prints before a file's lines, findstr before each
+ * line. */
 static int search_file(const struct search *search, FILE *file, const char *name, bool heading, bool each)
 {
     int count = 0, number = 0;
@@ -210,7 +211,7 @@ int run_sort(int count, char **arguments)
     return 0;
 }
 
-/* There is no page to fill: it prints. */
+/* Without pages: it prints everything. */
 int run_more(int count, char **arguments)
 {
     char *line;

@@ -23,7 +23,7 @@ void pass_seconds(double seconds)
         ;
 }
 
-/* Nothing is sent: the machine itself answers, no other address does. It is for passing time and for being stopped. */
+/* Sends nothing: only this host answers. It is used to pass time and to be stopped. */
 int run_ping(int count, char **arguments)
 {
     const char *host = NULL, *address = NULL;
@@ -71,7 +71,7 @@ int run_ping(int count, char **arguments)
     return lost == 0 ? 0 : 1;
 }
 
-/* Waits, and lets a key end it early only where there is a keyboard. (Windows' own refuses to run without one.) */
+/* Waits; a key press ends it only with a console. (Windows' own refuses to run without one.) */
 int run_timeout(int count, char **arguments)
 {
     long seconds = -2;

@@ -1,4 +1,4 @@
-/* Environment variables as cmd sees them: names in any case, %NAME% in a line. */
+/* Environment variables of cmd: names in any case, %NAME% in a line. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <limits.h>
@@ -50,7 +50,7 @@ void set_variable(const char *name, const char *value)
         setenv(spelled, value, 1);
 }
 
-/* At a % in a batch file: %%, %1 or %*. Answers how many characters it was, 0 if none of these. */
+/* At a % in a batch file: %%, %1 or %*. Returns its length in characters, 0 if it is none of these. */
 static size_t expand_batch_argument(const char *at, char *const *arguments, struct buffer *line)
 {
     if (at[1] == '%') {

@@ -57,7 +57,7 @@ bool to_posix_path(const char *name, char posix[PATH_SIZE])
     return true;
 }
 
-/* Looks for `part` in the directory `path` (which has room for it), in any case; appends it in the spelling found. */
+/* Looks up `part` in the directory `path` (whose buffer has space for it), in any case; appends the name found. */
 static bool append_any_case(char *path, const char *part, size_t length)
 {
     size_t used = strlen(path);
@@ -76,7 +76,7 @@ static bool append_any_case(char *path, const char *part, size_t length)
     return found;
 }
 
-/* Part by part: as it is spelled if that exists, else in any case. */
+/* Component by component: the exact name if it exists, else in any case. */
 static bool find_any_case(const char *posix, char found[PATH_SIZE])
 {
     struct stat status;
@@ -124,7 +124,7 @@ bool find_path(const char *name, char found[PATH_SIZE])
     return false;
 }
 
-/* A regular file that may be run. `denied` is set when there is one that may not. */
+/* A file that may be executed. `denied` is set for one that may not. */
 static bool is_program(const char *path, char found[PATH_SIZE], bool *denied)
 {
     struct stat status;
@@ -137,7 +137,7 @@ static bool is_program(const char *path, char found[PATH_SIZE], bool *denied)
     return false;
 }
 
-/* As named; then with the suffixes Windows tries; then without one, as Linux programs are called. */
+/* The name itself; then with the suffixes that Windows tries; then without one, as Linux programs are named. */
 static bool find_with_suffixes(const char *path, char found[PATH_SIZE], bool *denied)
 {
     char other[PATH_SIZE];

@@ -25,7 +25,8 @@ static uint8_t *encode(const struct request *request, size_t *size, struct reply
     uint8_t *frame = wire_encode(request, size);
     if (frame == NULL) {
         reply->result = E_INVALIDARG;
-        reply->document = error_document(E_INVALIDARG, "the documents of one call may not be larger than 64 MiB together");
+        reply->document = error_document(E_INVALIDARG,
+                                         "the documents of one call may not be larger than 64 MiB together");
     }
     return frame;
 }
@@ -35,12 +36,13 @@ static void explain(struct library *library, HRESULT code, struct reply *reply) 
     if (code == HCS_E_SERVICE_NOT_AVAILABLE)
         reply->document = error_document(code, library->connector.reason);
     else if (code == HCS_E_SERVICE_DISCONNECT)
-        reply->document = error_document(code, "the emulator service that this handle belonged to is gone: open it again");
+        reply->document = error_document(code,
+                                         "the emulator service that this handle belonged to is gone: open it again");
 }
 
-/* With the lock held. */
-static HRESULT wait_for_answer(struct library *library, uint64_t connection, uint8_t *frame, size_t size, uint32_t timeout,
-                               struct reply *reply) {
+/* The caller holds the lock. */
+static HRESULT wait_for_answer(struct library *library, uint64_t connection, uint8_t *frame, size_t size,
+                               uint32_t timeout, struct reply *reply) {
     struct waiting waiting = {.pending.complete = answered, .reply = reply};
     condition_init(&waiting.answered);
     HRESULT code = connection_send(library, &connection, frame, size, &waiting.pending);
@@ -148,9 +150,9 @@ HRESULT call_to_open(const struct arguments *arguments, enum kind kind, HANDLE *
     return code;
 }
 
-/* With the lock held. */
-static HRESULT track(struct library *library, const struct arguments *arguments, struct operation *operation, uint8_t *frame,
-                     size_t size, uint64_t connection, HANDLE *opened, enum kind kind) {
+/* The caller holds the lock. */
+static HRESULT track(struct library *library, const struct arguments *arguments, struct operation *operation,
+                     uint8_t *frame, size_t size, uint64_t connection, HANDLE *opened, enum kind kind) {
     struct remote *created = NULL;
     if (opened != NULL) {
         created = remote_create(kind);
@@ -177,7 +179,8 @@ static HRESULT track(struct library *library, const struct arguments *arguments,
     return code;
 }
 
-HRESULT call_tracked(const struct arguments *arguments, HCS_OPERATION handle, int32_t type, HANDLE *opened, enum kind kind) {
+HRESULT call_tracked(const struct arguments *arguments, HCS_OPERATION handle, int32_t type, HANDLE *opened,
+                     enum kind kind) {
     if (opened != NULL)
         *opened = NULL;
     struct library *state = library();

@@ -20,7 +20,8 @@ HCS_EXPORT HRESULT WINAPI CimMountImage(PCWSTR directory, PCWSTR name, ULONG fla
 }
 
 /* The volume, then directory and name of each image. */
-HCS_EXPORT HRESULT WINAPI CimMergeMountImage(uint32_t count, const CIMFS_IMAGE_PATH *images, ULONG flags, const GUID *volume) {
+HCS_EXPORT HRESULT WINAPI CimMergeMountImage(uint32_t count, const CIMFS_IMAGE_PATH *images, ULONG flags,
+                                             const GUID *volume) {
     char16_t id[GUID_CHARS];
     if (volume == NULL || images == NULL || count == 0 || count > MAX_IMAGES)
         return E_INVALIDARG;

@@ -1,16 +1,19 @@
 /* computecore.dll: compute systems and processes. */
 #include "remote.h"
 
-#define WAIT_GRACE 5000 /* the service keeps the time; this is for a service that does not answer */
+#define WAIT_GRACE 5000 /* the service enforces the timeout; this is for a service that does not answer */
 
-static uint32_t with_grace(DWORD timeout) { return timeout < HCS_INFINITE - WAIT_GRACE ? timeout + WAIT_GRACE : HCS_INFINITE; }
+static uint32_t with_grace(DWORD timeout) {
+    return timeout < HCS_INFINITE - WAIT_GRACE ? timeout + WAIT_GRACE : HCS_INFINITE;
+}
 
 static HRESULT system_call(enum call call, HCS_SYSTEM system, HCS_OPERATION operation, int32_t type, PCWSTR document) {
     struct arguments arguments = {call, system, KIND_SYSTEM, TEXTS(document)};
     return call_tracked(&arguments, operation, type, NULL, 0);
 }
 
-static HRESULT process_call(enum call call, HCS_PROCESS process, HCS_OPERATION operation, int32_t type, PCWSTR document) {
+static HRESULT process_call(enum call call, HCS_PROCESS process, HCS_OPERATION operation, int32_t type,
+                            PCWSTR document) {
     struct arguments arguments = {call, process, KIND_PROCESS, TEXTS(document)};
     return call_tracked(&arguments, operation, type, NULL, 0);
 }
@@ -20,8 +23,8 @@ HCS_EXPORT HRESULT WINAPI HcsEnumerateComputeSystems(PCWSTR query, HCS_OPERATION
     return call_tracked(&arguments, operation, HcsOperationTypeEnumerate, NULL, 0);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsCreateComputeSystem(PCWSTR id, PCWSTR configuration, HCS_OPERATION operation, const void *security,
-                                                 HCS_SYSTEM *system) {
+HCS_EXPORT HRESULT WINAPI HcsCreateComputeSystem(PCWSTR id, PCWSTR configuration, HCS_OPERATION operation,
+                                                 const void *security, HCS_SYSTEM *system) {
     if (system == NULL)
         return E_INVALIDARG;
     *system = NULL;
@@ -75,8 +78,10 @@ HCS_EXPORT HRESULT WINAPI HcsGetComputeSystemProperties(HCS_SYSTEM system, HCS_O
     return system_call(CALL_HcsGetComputeSystemProperties, system, operation, HcsOperationTypeGetProperties, query);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsModifyComputeSystem(HCS_SYSTEM system, HCS_OPERATION operation, PCWSTR configuration, HANDLE identity) {
-    struct arguments arguments = {CALL_HcsModifyComputeSystem, system, KIND_SYSTEM, (uintptr_t)identity, TEXTS(configuration)};
+HCS_EXPORT HRESULT WINAPI HcsModifyComputeSystem(HCS_SYSTEM system, HCS_OPERATION operation, PCWSTR configuration,
+                                                 HANDLE identity) {
+    struct arguments arguments = {CALL_HcsModifyComputeSystem, system, KIND_SYSTEM, (uintptr_t)identity,
+                                  TEXTS(configuration)};
     return call_tracked(&arguments, operation, HcsOperationTypeModify, NULL, 0);
 }
 
@@ -87,12 +92,12 @@ HCS_EXPORT HRESULT WINAPI HcsWaitForComputeSystemExit(HCS_SYSTEM system, DWORD t
 
 HCS_EXPORT HRESULT WINAPI HcsSetComputeSystemCallback(HCS_SYSTEM system, int32_t options, const void *context,
                                                       HCS_EVENT_CALLBACK callback) {
-    return remote_set_callback(system, KIND_SYSTEM, CALL_HcsSetComputeSystemCallback, (uint32_t)options, (void *)(uintptr_t)context,
-                               callback);
+    return remote_set_callback(system, KIND_SYSTEM, CALL_HcsSetComputeSystemCallback, (uint32_t)options,
+                               (void *)(uintptr_t)context, callback);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsCreateProcess(HCS_SYSTEM system, PCWSTR parameters, HCS_OPERATION operation, const void *security,
-                                           HCS_PROCESS *process) {
+HCS_EXPORT HRESULT WINAPI HcsCreateProcess(HCS_SYSTEM system, PCWSTR parameters, HCS_OPERATION operation,
+                                           const void *security, HCS_PROCESS *process) {
     if (process == NULL)
         return E_INVALIDARG;
     *process = NULL;
@@ -140,6 +145,7 @@ HCS_EXPORT HRESULT WINAPI HcsWaitForProcessExit(HCS_PROCESS process, DWORD timeo
     return call_for_document(&arguments, with_grace(timeout), document);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsSetProcessCallback(HCS_PROCESS process, int32_t options, void *context, HCS_EVENT_CALLBACK callback) {
+HCS_EXPORT HRESULT WINAPI HcsSetProcessCallback(HCS_PROCESS process, int32_t options, void *context,
+                                                HCS_EVENT_CALLBACK callback) {
     return remote_set_callback(process, KIND_PROCESS, CALL_HcsSetProcessCallback, (uint32_t)options, context, callback);
 }

@@ -70,7 +70,8 @@ static void lost(struct connection *connection) {
             struct pending *pending = connection->pending[bucket];
             connection->pending[bucket] = pending->next;
             struct reply reply = {.result = HCS_E_SERVICE_DISCONNECT};
-            reply.document = error_document(reply.result, "the connection to the emulator service was lost: open the system again; "
+            reply.document = error_document(reply.result,
+                                            "the connection to the emulator service was lost: open the system again; "
                                                           "service.log in the emulator's directory may say why");
             complete(pending, &reply);
         }
@@ -80,7 +81,7 @@ static void lost(struct connection *connection) {
     mutex_unlock(&library->lock);
 }
 
-/* Descriptors that were received but whose frame is not complete yet. */
+/* Descriptors that were received before their frame is complete. */
 struct received {
     HANDLE handles[TRANSPORT_HANDLES];
     unsigned count;
@@ -103,7 +104,8 @@ static void give_streams(struct message *message, struct received *received) {
         reply_dispose(&message->reply);
         message->reply.handle = handle;
         message->reply.result = E_TOO_MANY_OPEN_FILES;
-        message->reply.document = error_document(E_TOO_MANY_OPEN_FILES, "this process has no descriptors left for stdio: close some");
+        message->reply.document = error_document(E_TOO_MANY_OPEN_FILES,
+                                                 "this process has no descriptors left for stdio: close some");
     }
 }
 
@@ -128,7 +130,8 @@ static void read_frames(void *argument) {
     enum next next = NEXT_NONE;
     bool ready = frames_init(&frames);
     while (ready && next != NEXT_GARBAGE && (space = frames_space(&frames, &size)) != NULL) {
-        size = transport_receive(connection->transport, space, size, received.handles, &received.count, &received.truncated);
+        size = transport_receive(connection->transport, space, size, received.handles, &received.count,
+                                 &received.truncated);
         if (size == 0)
             break;
         frames_received(&frames, size);
@@ -152,7 +155,7 @@ static struct connection *connection_create(struct library *library, struct tran
     connection->library = library;
     connection->transport = transport;
     connection->number = ++library->connector.last_number;
-    connection->references = 1; /* the reader's */
+    connection->references = 1; /* the reference of the reading thread */
     mutex_init(&connection->sending);
     if (thread_start(read_frames, connection))
         return connection;
@@ -161,7 +164,8 @@ static struct connection *connection_create(struct library *library, struct tran
     return NULL;
 }
 
-/* Threads that come while one connects wait for it and share its outcome: a service that cannot start costs its time once. */
+/* Threads that arrive while one connects wait for it and share its result: a service that cannot start delays all of
+   them once. */
 static HRESULT connect_service(struct library *library) {
     struct connector *connector = &library->connector;
     if (connector->connecting) {
@@ -190,7 +194,7 @@ static HRESULT connect_service(struct library *library) {
     return connector->last_failed ? HCS_E_SERVICE_NOT_AVAILABLE : S_OK;
 }
 
-/* A call that needs no handle may go to any service: not to one that has just ended, if its successor can be had. */
+/* A call that needs no handle may go to any service: avoid one that has just exited if another can be started. */
 static void leave_dead(struct library *library) {
     struct connection *dead = library->connector.connection;
     if (dead == NULL || transport_is_alive(dead->transport))
@@ -199,7 +203,8 @@ static void leave_dead(struct library *library) {
         condition_wait(&library->connector.changed, &library->lock, NEVER);
 }
 
-HRESULT connection_send(struct library *library, uint64_t *number, uint8_t *frame, size_t size, struct pending *pending) {
+HRESULT connection_send(struct library *library, uint64_t *number, uint8_t *frame, size_t size,
+                        struct pending *pending) {
     if (*number == 0)
         leave_dead(library);
     struct connection *connection = library->connector.connection;
@@ -223,7 +228,8 @@ HRESULT connection_send(struct library *library, uint64_t *number, uint8_t *fram
     bool sent = transport_send(connection->transport, frame, size);
     mutex_unlock(&connection->sending);
     if (!sent)
-        transport_end(connection->transport); /* the reader sees it and fails what is under way, this call among it */
+        /* the reading thread notices it and fails all pending calls, this one included */
+        transport_end(connection->transport);
 
     mutex_lock(&library->lock);
     connection_release(connection);

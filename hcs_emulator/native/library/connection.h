@@ -1,7 +1,8 @@
-/* The connection to the service, made when it is first needed, and the calls under way on it.
+/* The connection to the service, opened when it is first needed, and its pending calls.
 
-   A thread per connection reads. When the connection is lost, everything under way fails with HCS_E_SERVICE_DISCONNECT, what was opened on
-   it is dead, and the next call that needs no handle connects anew. All functions want the library's lock held. */
+   A thread per connection reads. When the connection is lost, all pending calls fail with HCS_E_SERVICE_DISCONNECT,
+   handles that were opened on it become invalid, and the next call that needs no handle opens a new connection. All
+   functions require that the caller holds the library's lock. */
 #ifndef CONNECTION_H
 #define CONNECTION_H
 
@@ -12,7 +13,8 @@
 struct library;
 struct connection;
 
-/* A call under way. complete is called once, with the lock held; it takes from the reply what it wants to keep. */
+/* A pending call. complete is called once, with the lock held; it takes ownership of the parts of the reply that it
+   keeps. */
 struct pending {
     void (*complete)(struct pending *pending, struct reply *reply);
     uint64_t id;
@@ -25,16 +27,18 @@ struct connector {
     bool connecting;
     uint64_t attempts;
     bool last_failed;
-    Condition changed; /* an attempt has ended, or a connection was lost */
+    Condition changed; /* a connection attempt has finished, or a connection was lost */
     char reason[TRANSPORT_REASON]; /* why the last attempt failed */
 };
 
 void connector_init(struct connector *connector);
 
-/* Sends a frame. connection: the number of the one to use, or 0 for any; on return the one used. The lock is let go meanwhile, so
-   the answer may have come before this returns. Failure: the call is not under way. */
-HRESULT connection_send(struct library *library, uint64_t *connection, uint8_t *frame, size_t size, struct pending *pending);
-void connection_forget(struct library *library, struct pending *pending); /* its answer, if one comes, is for nobody */
+/* Sends a frame. connection: the number of the connection to use, or 0 for any; on return the one used. The lock is
+   released meanwhile, so the response may arrive before this returns. On failure the call is not pending. */
+HRESULT connection_send(struct library *library, uint64_t *connection, uint8_t *frame, size_t size,
+                        struct pending *pending);
+/* its response, if one arrives, is discarded */
+void connection_forget(struct library *library, struct pending *pending);
 
 void reply_dispose(struct reply *reply);
 

@@ -31,7 +31,8 @@ static void call_back(void *argument) {
     } else if (delivery->completion != NULL) {
         delivery->completion(delivery->operation, delivery->context);
     } else {
-        HCS_EVENT event = {.Type = (int32_t)delivery->type, .EventData = delivery->document, .Operation = delivery->operation};
+        HCS_EVENT event = {.Type = (int32_t)delivery->type, .EventData = delivery->document,
+                           .Operation = delivery->operation};
         delivery->event(&event, delivery->context);
     }
     delivery->returned = true;
@@ -49,7 +50,8 @@ static void called_back(void *argument) {
     mutex_lock(&library->lock);
     delivery->object->delivering = false;
     if (!delivery->returned)
-        library->deliveries.over = true; /* the callback ended this thread: the program is going down and wants no other */
+        /* the callback has ended this thread: the program is exiting, no other thread is started */
+        library->deliveries.over = true;
     condition_broadcast(&library->deliveries.delivered);
     dispose(delivery);
     mutex_unlock(&library->lock);
@@ -103,15 +105,17 @@ static void enqueue(struct library *library, const struct delivery *wanted) {
     condition_broadcast(&queue->filled);
 }
 
-void deliver_event(struct library *library, struct object *object, HCS_EVENT_CALLBACK callback, void *context, uint32_t type,
-                   PWSTR document, HCS_OPERATION operation) {
-    struct delivery delivery = {.object = object, .event = callback, .context = context, .type = type, .document = document,
-                                .operation = operation};
+void deliver_event(struct library *library, struct object *object, HCS_EVENT_CALLBACK callback, void *context,
+                   uint32_t type, PWSTR document, HCS_OPERATION operation) {
+    struct delivery delivery = {.object = object, .event = callback, .context = context, .type = type,
+                                .document = document, .operation = operation};
     enqueue(library, &delivery);
 }
 
-void deliver_completion(struct library *library, struct object *operation, HCS_OPERATION_COMPLETION callback, void *context) {
-    struct delivery delivery = {.object = operation, .completion = callback, .context = context, .operation = operation->handle};
+void deliver_completion(struct library *library, struct object *operation, HCS_OPERATION_COMPLETION callback,
+                        void *context) {
+    struct delivery delivery = {.object = operation, .completion = callback, .context = context,
+                                .operation = operation->handle};
     enqueue(library, &delivery);
 }
 

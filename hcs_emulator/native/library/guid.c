@@ -1,6 +1,6 @@
 #include "guid.h"
 
-/* The memory image holds the first three groups little-endian; the text shows them as numbers. */
+/* In memory the first three groups are little-endian; the text shows them as numbers. */
 static const int order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
 
 static bool dash_before(int byte) { return byte == 4 || byte == 6 || byte == 8 || byte == 10; }

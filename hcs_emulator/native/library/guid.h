@@ -1,4 +1,4 @@
-/* GUIDs travel as text: the usual 36 characters. */
+/* GUIDs are sent as text: 36 characters. */
 #ifndef GUID_H
 #define GUID_H
 

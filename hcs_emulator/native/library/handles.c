@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A handle, from its lowest bit: kind (4), place (20), uses (24), epoch (8). uses begins at 1, so that no handle looks like a descriptor
-   or like INVALID_HANDLE_VALUE. */
+/* A handle, from its lowest bit: kind (4), place (20), uses (24), epoch (8). uses starts at 1, so that no handle
+   equals a descriptor or INVALID_HANDLE_VALUE. */
 #define PLACE_SHIFT 4
 #define USES_SHIFT 24
 #define EPOCH_SHIFT 48
@@ -19,7 +19,8 @@ void handles_init(struct handle_table *table, uint32_t epoch) {
 }
 
 static HANDLE make_handle(const struct handle_table *table, uint32_t place, enum kind kind) {
-    uint64_t value = (uint64_t)kind | (uint64_t)place << PLACE_SHIFT | (uint64_t)table->slots[place].uses << USES_SHIFT |
+    uint64_t value = (uint64_t)kind | (uint64_t)place << PLACE_SHIFT |
+        (uint64_t)table->slots[place].uses << USES_SHIFT |
                      (uint64_t)(table->epoch & 0xFF) << EPOCH_SHIFT;
     return (HANDLE)(uintptr_t)value;
 }

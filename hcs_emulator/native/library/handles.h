@@ -1,7 +1,7 @@
-/* Handles, and the objects behind them.
+/* Handles, and their objects.
 
-   A handle is not a pointer: it names a place in a table together with how often the place was used, so that a closed handle, or one
-   that never was, is told from a valid one and never touches memory. All functions want the library's lock held. */
+   A handle is not a pointer: it is an index into a table and a use count of the entry, so that a closed or invalid
+   handle is detected and never dereferenced. All functions require that the caller holds the library's lock. */
 #ifndef HANDLES_H
 #define HANDLES_H
 
@@ -12,7 +12,7 @@
 
 enum kind { KIND_OPERATION = 1, KIND_SYSTEM, KIND_PROCESS, KIND_NETWORK, KIND_NAMESPACE, KIND_ENDPOINT, KIND_DISK };
 
-/* What every object begins with. Whoever holds a reference may read it after its handle was closed. */
+/* The first member of every object. The holder of a reference may read it after its handle was closed. */
 struct object {
     enum kind kind;
     HANDLE handle;
@@ -32,13 +32,16 @@ struct slot {
 struct handle_table {
     struct slot *slots;
     uint32_t count, free;
-    uint32_t epoch; /* how many forks deep: a parent's handle is not valid in the child */
+    uint32_t epoch; /* the number of forks: a parent's handle is not valid in the child */
 };
 
 void handles_init(struct handle_table *table, uint32_t epoch);
-bool handles_add(struct handle_table *table, struct object *object);             /* sets object->handle, adds a reference */
-HRESULT handles_get(struct handle_table *table, HANDLE handle, enum kind kind, struct object **object); /* adds a reference */
-HRESULT handles_remove(struct handle_table *table, HANDLE handle, enum kind kind, struct object **object); /* hands over the table's */
+/* Sets object->handle and adds a reference. */
+bool handles_add(struct handle_table *table, struct object *object);
+/* Adds a reference. */
+HRESULT handles_get(struct handle_table *table, HANDLE handle, enum kind kind, struct object **object);
+/* Transfers the table's reference to the caller. */
+HRESULT handles_remove(struct handle_table *table, HANDLE handle, enum kind kind, struct object **object);
 struct object *handles_next(struct handle_table *table, uint32_t *position);     /* to visit all; adds no reference */
 
 void object_hold(struct object *object);

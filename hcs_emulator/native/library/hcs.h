@@ -1,4 +1,4 @@
-/* The types, structures and codes of the HCS C ABI that this library stands in for. */
+/* The types, structures and codes of the HCS C ABI. */
 #ifndef HCS_H
 #define HCS_H
 

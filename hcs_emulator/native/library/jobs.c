@@ -1,4 +1,5 @@
-/* ntdll.dll: the job object of a container, by its name in the object manager (\Container_<id>). Only where no Windows is below. */
+/* ntdll.dll: the job object of a container, by its name in the object manager (\Container_<id>). Not built for
+   Windows, whose ntdll is used there. */
 #ifndef _WIN32
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ typedef struct {
     void *SecurityDescriptor, *SecurityQualityOfService;
 } ATTRIBUTES;
 
-/* A handle is the name: whether there is such a container is asked with every call. */
+/* The handle is the name; every call looks up the container. */
 HCS_EXPORT int32_t WINAPI NtOpenJobObject(HANDLE *job, uint32_t access, const ATTRIBUTES *attributes) {
     if (job == NULL || attributes == NULL || attributes->Length != sizeof *attributes || attributes->ObjectName == NULL)
         return E_INVALIDARG;
@@ -36,8 +37,9 @@ HCS_EXPORT int32_t WINAPI NtOpenJobObject(HANDLE *job, uint32_t access, const AT
     return code;
 }
 
-/* The information travels as hexadecimal digits. */
-HCS_EXPORT int32_t WINAPI NtSetInformationJobObject(HANDLE job, int32_t class, const uint8_t *information, ULONG length) {
+/* The information is sent as hexadecimal digits. */
+HCS_EXPORT int32_t WINAPI NtSetInformationJobObject(HANDLE job, int32_t class, const uint8_t *information,
+                                                    ULONG length) {
     static const char digits[] = "0123456789abcdef";
     if (job == NULL || information == NULL || length > 4096)
         return E_INVALIDARG;
@@ -48,7 +50,8 @@ HCS_EXPORT int32_t WINAPI NtSetInformationJobObject(HANDLE job, int32_t class, c
         text[2 * index] = (char16_t)digits[information[index] >> 4];
         text[2 * index + 1] = (char16_t)digits[information[index] & 15];
     }
-    struct arguments arguments = {.call = CALL_NtSetInformationJobObject, .number = (uint64_t)class, TEXTS((PCWSTR)job, text)};
+    struct arguments arguments = {.call = CALL_NtSetInformationJobObject, .number = (uint64_t)class,
+                                  TEXTS((PCWSTR)job, text)};
     HRESULT code = call_simple(&arguments);
     free(text);
     return code;

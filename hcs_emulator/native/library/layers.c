@@ -24,8 +24,9 @@ static HRESULT texts(enum call call, PCWSTR first, PCWSTR second, uint32_t count
     return call_simple(&arguments);
 }
 
-/* Some names, then every layer as two strings: its id and its path. */
-static HRESULT with_layers(enum call call, PCWSTR first, PCWSTR second, uint32_t names, const WC_LAYER_DESCRIPTOR *layers, ULONG count) {
+/* The names, then two strings for each layer: its id and its path. */
+static HRESULT with_layers(enum call call, PCWSTR first, PCWSTR second, uint32_t names,
+                           const WC_LAYER_DESCRIPTOR *layers, ULONG count) {
     if (count > MAX_LAYERS || (count > 0 && layers == NULL))
         return E_INVALIDARG;
     PCWSTR *strings = calloc(names + 2 * (size_t)count, sizeof *strings);
@@ -51,11 +52,19 @@ static HRESULT with_layers(enum call call, PCWSTR first, PCWSTR second, uint32_t
 #define DRIVER const DriverInfo *info
 #define LAYERS const WC_LAYER_DESCRIPTOR *layers, ULONG count
 
-HCS_EXPORT HRESULT WINAPI ActivateLayer(DRIVER, PCWSTR id) { return (void)info, texts(CALL_ActivateLayer, id, NULL, 1); }
-HCS_EXPORT HRESULT WINAPI DeactivateLayer(DRIVER, PCWSTR id) { return (void)info, texts(CALL_DeactivateLayer, id, NULL, 1); }
-HCS_EXPORT HRESULT WINAPI UnprepareLayer(DRIVER, PCWSTR id) { return (void)info, texts(CALL_UnprepareLayer, id, NULL, 1); }
+HCS_EXPORT HRESULT WINAPI ActivateLayer(DRIVER, PCWSTR id) {
+    return (void)info, texts(CALL_ActivateLayer, id, NULL, 1);
+}
+HCS_EXPORT HRESULT WINAPI DeactivateLayer(DRIVER, PCWSTR id) {
+    return (void)info, texts(CALL_DeactivateLayer, id, NULL, 1);
+}
+HCS_EXPORT HRESULT WINAPI UnprepareLayer(DRIVER, PCWSTR id) {
+    return (void)info, texts(CALL_UnprepareLayer, id, NULL, 1);
+}
 HCS_EXPORT HRESULT WINAPI DestroyLayer(DRIVER, PCWSTR id) { return (void)info, texts(CALL_DestroyLayer, id, NULL, 1); }
-HCS_EXPORT HRESULT WINAPI CreateLayer(DRIVER, PCWSTR id, PCWSTR parent) { return (void)info, texts(CALL_CreateLayer, id, parent, 2); }
+HCS_EXPORT HRESULT WINAPI CreateLayer(DRIVER, PCWSTR id, PCWSTR parent) {
+    return (void)info, texts(CALL_CreateLayer, id, parent, 2);
+}
 HCS_EXPORT HRESULT WINAPI ProcessBaseImage(PCWSTR path) { return texts(CALL_ProcessBaseImage, path, NULL, 1); }
 HCS_EXPORT HRESULT WINAPI ProcessUtilityImage(PCWSTR path) { return texts(CALL_ProcessUtilityImage, path, NULL, 1); }
 HCS_EXPORT HRESULT WINAPI GrantVmAccess(PCWSTR vm, PCWSTR path) { return texts(CALL_GrantVmAccess, vm, path, 2); }
@@ -86,7 +95,7 @@ HCS_EXPORT HRESULT WINAPI ExpandSandboxSize(DRIVER, PCWSTR id, uint64_t size) {
     return call_simple(&arguments);
 }
 
-/* Asked twice: without a buffer for the length, NUL included, then with one. */
+/* Called twice: without a buffer for the length, NUL included, then with one. */
 HCS_EXPORT HRESULT WINAPI GetLayerMountPath(DRIVER, PCWSTR id, size_t *length, PWSTR buffer) {
     (void)info;
     if (length == NULL)

@@ -36,7 +36,7 @@ struct library *library(void) {
         return found;
     struct library *created = create();
     if (created != NULL && !atomic_compare_exchange_strong(&current, &found, created)) {
-        free(created); /* another thread was quicker; its state is still empty */
+        free(created); /* another thread was faster; this state is still empty */
         return found;
     }
     return created;

@@ -1,8 +1,8 @@
-/* The root of the library's state.
+/* The state of the library.
 
-   One lock guards all of it: handles, operations, calls under way and the queue of callbacks. It is never held while bytes are sent or
-   received, nor while a callback runs, so that it is only ever held for moments. The state belongs to one process: the child of a fork
-   begins with an empty one, in which the parent's handles are not valid. */
+   One lock guards all of it: handles, operations, pending calls and the queue of callbacks. It is not held while
+   bytes are sent or received, nor while a callback runs, so it is held for moments only. The state belongs to one
+   process: the child of a fork starts with an empty one, in which the parent's handles are not valid. */
 #ifndef LIBRARY_H
 #define LIBRARY_H
 
@@ -17,7 +17,7 @@ struct library {
     struct connector connector;
     struct delivery_queue deliveries;
     uint64_t last_operation;
-    struct library *parent; /* what was before the fork; kept reachable, never looked at */
+    struct library *parent; /* the parent's state; reachable for leak checkers, never used */
 };
 
 struct library *library(void); /* NULL: no memory */

@@ -1,5 +1,5 @@
-/* Included before everything else where the library is built for Windows. Callers free what they get with LocalFree or CoTaskMemFree, and
-   both end in the process's heap; the C library's own malloc may not. */
+/* Included first when the library is built for Windows. Callers release results with LocalFree or CoTaskMemFree, and
+   both use the process heap; the C library's malloc may not. */
 #ifndef MEMORY_WINDOWS_H
 #define MEMORY_WINDOWS_H
 

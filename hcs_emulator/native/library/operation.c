@@ -40,7 +40,8 @@ HCS_EXPORT HCS_OPERATION WINAPI HcsCreateOperation(const void *context, HCS_OPER
     return create(context, callback, NULL);
 }
 
-HCS_EXPORT HCS_OPERATION WINAPI HcsCreateOperationWithNotifications(int32_t types, const void *context, HCS_EVENT_CALLBACK callback) {
+HCS_EXPORT HCS_OPERATION WINAPI HcsCreateOperationWithNotifications(int32_t types, const void *context,
+                                                                    HCS_EVENT_CALLBACK callback) {
     return (types & ~1) != 0 ? NULL : create(context, NULL, callback);
 }
 
@@ -56,7 +57,8 @@ HRESULT operation_get(struct library *library, HCS_OPERATION handle, struct oper
 HRESULT operation_check(const struct operation *operation, const struct remote *subject) {
     if (operation->state == OPERATION_IN_FLIGHT)
         return HCS_E_OPERATION_ALREADY_STARTED;
-    if (operation->completion != NULL && subject != NULL && (subject->options & HCS_EVENT_OPTION_ENABLE_OPERATION_CALLBACKS))
+    if (operation->completion != NULL && subject != NULL &&
+        (subject->options & HCS_EVENT_OPTION_ENABLE_OPERATION_CALLBACKS))
         return HCS_E_OPERATION_SYSTEM_CALLBACK_ALREADY_SET;
     return S_OK;
 }
@@ -67,7 +69,8 @@ static void call_back(struct operation *operation) {
     if (operation->completion != NULL)
         deliver_completion(library, object, operation->completion, operation->context);
     if (operation->notification != NULL)
-        deliver_event(library, object, operation->notification, operation->context, HCS_EVENT_OPERATION_CALLBACK, NULL, object->handle);
+        deliver_event(library, object, operation->notification, operation->context, HCS_EVENT_OPERATION_CALLBACK, NULL,
+                      object->handle);
     enum kind kinds[] = {KIND_SYSTEM, KIND_PROCESS};
     for (int index = 0; index < 2; index++) {
         struct object *subject;
@@ -75,7 +78,8 @@ static void call_back(struct operation *operation) {
             continue;
         struct remote *remote = (struct remote *)subject;
         if (remote->callback != NULL && (remote->options & HCS_EVENT_OPTION_ENABLE_OPERATION_CALLBACKS))
-            deliver_event(library, subject, remote->callback, remote->context, HCS_EVENT_OPERATION_CALLBACK, NULL, object->handle);
+            deliver_event(library, subject, remote->callback, remote->context, HCS_EVENT_OPERATION_CALLBACK, NULL,
+                          object->handle);
         object_release(subject);
     }
 }
@@ -143,7 +147,7 @@ static bool has_process_info(const struct operation *operation) {
     return operation->type == HcsOperationTypeCreateProcess || operation->type == HcsOperationTypeGetProcessInfo;
 }
 
-/* The handles in it become the caller's, so only the first who asks gets them. */
+/* The caller takes ownership of the handles in it, so only the first caller gets them. */
 static void give_process_info(struct operation *operation, HCS_PROCESS_INFORMATION *info) {
     HANDLE *streams = operation->reply.streams;
     *info = (HCS_PROCESS_INFORMATION){
@@ -155,7 +159,8 @@ static HRESULT await(struct operation *operation, bool wait, uint64_t deadline) 
     while (operation->state == OPERATION_IN_FLIGHT && !operation->object.closed) {
         if (!wait)
             return HCS_E_OPERATION_PENDING;
-        if (!condition_wait(&operation->changed, &operation->library->lock, deadline) && operation->state == OPERATION_IN_FLIGHT)
+        if (!condition_wait(&operation->changed, &operation->library->lock, deadline) &&
+            operation->state == OPERATION_IN_FLIGHT)
             return HCS_E_OPERATION_TIMEOUT;
     }
     if (operation->object.closed)
@@ -163,7 +168,8 @@ static HRESULT await(struct operation *operation, bool wait, uint64_t deadline) 
     return operation->state == OPERATION_UNUSED ? HCS_E_OPERATION_NOT_STARTED : S_OK;
 }
 
-static HRESULT result(HCS_OPERATION handle, bool wait, DWORD timeout, HCS_PROCESS_INFORMATION *info, bool wants_info, PWSTR *document) {
+static HRESULT result(HCS_OPERATION handle, bool wait, DWORD timeout, HCS_PROCESS_INFORMATION *info, bool wants_info,
+                      PWSTR *document) {
     struct library *state = library();
     struct operation *operation;
     uint64_t deadline = deadline_in(timeout);
@@ -201,7 +207,8 @@ HCS_EXPORT HRESULT WINAPI HcsGetOperationResult(HCS_OPERATION operation, PWSTR *
     return result(operation, false, 0, NULL, false, document);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsGetOperationResultAndProcessInfo(HCS_OPERATION operation, HCS_PROCESS_INFORMATION *info, PWSTR *document) {
+HCS_EXPORT HRESULT WINAPI HcsGetOperationResultAndProcessInfo(HCS_OPERATION operation, HCS_PROCESS_INFORMATION *info,
+                                                              PWSTR *document) {
     return result(operation, false, 0, info, true, document);
 }
 
@@ -209,7 +216,7 @@ HCS_EXPORT HRESULT WINAPI HcsWaitForOperationResult(HCS_OPERATION operation, DWO
     return result(operation, true, timeout, NULL, false, document);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsWaitForOperationResultAndProcessInfo(HCS_OPERATION operation, DWORD timeout, HCS_PROCESS_INFORMATION *info,
-                                                                  PWSTR *document) {
+HCS_EXPORT HRESULT WINAPI HcsWaitForOperationResultAndProcessInfo(HCS_OPERATION operation, DWORD timeout,
+                                                                  HCS_PROCESS_INFORMATION *info, PWSTR *document) {
     return result(operation, true, timeout, info, true, document);
 }

@@ -1,7 +1,7 @@
-/* HCS_OPERATION: what tracks one call at a time.
+/* HCS_OPERATION: tracks one call at a time.
 
-   unused -> in flight -> complete -> in flight ... A call that is refused at once leaves the operation unused, but may leave a
-   document in it. All functions but the exports want the library's lock held. */
+   unused -> in flight -> complete -> in flight ... A call that is refused at once leaves the operation unused, but
+   may store a document in it. All functions except the exports require that the caller holds the library's lock. */
 #ifndef OPERATION_H
 #define OPERATION_H
 
@@ -20,14 +20,16 @@ struct operation {
     HCS_EVENT_CALLBACK notification;
     Condition changed;
     HANDLE subject;         /* the system or process that the call is about */
-    struct remote *created; /* what the call in flight makes */
+    struct remote *created; /* the object that the call in flight creates */
     struct reply reply;
     struct library *library;
 };
 
-HRESULT operation_get(struct library *library, HCS_OPERATION handle, struct operation **operation); /* NULL on failure */
-HRESULT operation_check(const struct operation *operation, const struct remote *subject); /* may a call be begun with it? */
+/* operation is NULL on failure. */
+HRESULT operation_get(struct library *library, HCS_OPERATION handle, struct operation **operation);
+/* Whether a call may be started with it. */
+HRESULT operation_check(const struct operation *operation, const struct remote *subject);
 void operation_begin(struct operation *operation, struct remote *created, HANDLE subject);
-void operation_rejected(struct operation *operation, struct reply *reply); /* takes the document */
+void operation_rejected(struct operation *operation, struct reply *reply); /* takes ownership of the document */
 
 #endif

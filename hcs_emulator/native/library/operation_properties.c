@@ -1,8 +1,8 @@
-/* The exports that ask and set what an operation is about. */
+/* Exports that query and set properties of an operation. */
 #include "library.h"
 #include "operation.h"
 
-/* Locks and finds; NULL (and not locked): there is no such operation. */
+/* Locks and looks up; NULL, and not locked, if there is no such operation. */
 static struct operation *enter(HCS_OPERATION handle, HRESULT *code) {
     struct library *state = library();
     struct operation *operation = NULL;
@@ -42,7 +42,8 @@ HCS_EXPORT HRESULT WINAPI HcsSetOperationContext(HCS_OPERATION handle, const voi
     return S_OK;
 }
 
-HCS_EXPORT HRESULT WINAPI HcsSetOperationCallback(HCS_OPERATION handle, const void *context, HCS_OPERATION_COMPLETION callback) {
+HCS_EXPORT HRESULT WINAPI HcsSetOperationCallback(HCS_OPERATION handle, const void *context,
+                                                  HCS_OPERATION_COMPLETION callback) {
     HRESULT code;
     struct operation *operation = enter(handle, &code);
     if (operation == NULL)
@@ -84,7 +85,8 @@ static HANDLE subject_of(HCS_OPERATION handle, enum kind kind) {
         return NULL;
     struct object *object;
     HANDLE subject = NULL;
-    if (operation->subject != NULL && !FAILED(handles_get(&operation->library->handles, operation->subject, kind, &object))) {
+    if (operation->subject != NULL && !FAILED(handles_get(&operation->library->handles, operation->subject, kind,
+                                                          &object))) {
         subject = operation->subject;
         object_release(object);
     }
@@ -92,8 +94,12 @@ static HANDLE subject_of(HCS_OPERATION handle, enum kind kind) {
     return subject;
 }
 
-HCS_EXPORT HCS_SYSTEM WINAPI HcsGetComputeSystemFromOperation(HCS_OPERATION handle) { return subject_of(handle, KIND_SYSTEM); }
-HCS_EXPORT HCS_PROCESS WINAPI HcsGetProcessFromOperation(HCS_OPERATION handle) { return subject_of(handle, KIND_PROCESS); }
+HCS_EXPORT HCS_SYSTEM WINAPI HcsGetComputeSystemFromOperation(HCS_OPERATION handle) {
+    return subject_of(handle, KIND_SYSTEM);
+}
+HCS_EXPORT HCS_PROCESS WINAPI HcsGetProcessFromOperation(HCS_OPERATION handle) {
+    return subject_of(handle, KIND_PROCESS);
+}
 
 HCS_EXPORT HRESULT WINAPI HcsCancelOperation(HCS_OPERATION handle) {
     HRESULT code;

@@ -38,7 +38,8 @@ HRESULT remote_get(struct library *library, HANDLE handle, enum kind kind, struc
         return code;
     *remote = (struct remote *)object;
     uint64_t deadline = deadline_in(OPENING_MILLISECONDS);
-    while ((*remote)->state == REMOTE_OPENING && !object->closed && condition_wait(&(*remote)->resolved, &library->lock, deadline))
+    while ((*remote)->state == REMOTE_OPENING && !object->closed &&
+           condition_wait(&(*remote)->resolved, &library->lock, deadline))
         continue;
     code = state_code(*remote);
     if (FAILED(code))
@@ -63,7 +64,7 @@ static enum call close_call(enum kind kind) {
     }
 }
 
-static void tell_service(struct object *object) {
+static void notify_service(struct object *object) {
     struct remote *remote = (struct remote *)object;
     struct reply reply;
     struct request request = {.call = close_call(object->kind), .handle = remote->number};
@@ -77,7 +78,8 @@ void remote_resolve(struct library *library, struct remote *remote, HRESULT resu
     remote->failure = FAILED(result) ? result : E_UNEXPECTED;
     condition_broadcast(&remote->resolved);
     if (remote->object.closed && number != 0)
-        deliver_task(library, &remote->object, tell_service); /* closed before it was open; the reading thread must not send */
+        /* closed before it was open; the reading thread must not send */
+        deliver_task(library, &remote->object, notify_service);
 }
 
 void remote_event(struct library *library, uint64_t connection, uint64_t number, uint32_t type, PWSTR document) {
@@ -118,12 +120,13 @@ HRESULT remote_close(HANDLE handle, enum kind kind) {
     object->closed = true;
     condition_broadcast(&remote->resolved);
     if (object->delivering && thread_same(object->deliverer, thread_self()))
-        fprintf(stderr, "hcs emulator: a handle was closed by its own callback; with Windows' HCS this never returns\n");
+        fprintf(stderr,
+                "hcs emulator: a handle was closed by its own callback; with Windows' HCS this never returns\n");
     deliveries_drain(state, object);
     bool open = remote->state == REMOTE_OPEN;
     mutex_unlock(&state->lock);
     if (open)
-        tell_service(object);
+        notify_service(object);
     mutex_lock(&state->lock);
     object_release(object);
     mutex_unlock(&state->lock);
@@ -145,7 +148,7 @@ HRESULT remote_set_callback(HANDLE handle, enum kind kind, enum call call, uint3
     if (callback != NULL && remote->callback != NULL) {
         code = HCS_E_OPERATION_SYSTEM_CALLBACK_ALREADY_SET;
     } else {
-        remote->callback = callback; /* before the service knows: the exit may already be on its way when it answers */
+        remote->callback = callback; /* before the service is called: the exit event may precede its response */
         remote->context = context;
         remote->options = options;
         if (callback != NULL)

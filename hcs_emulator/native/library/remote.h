@@ -1,5 +1,5 @@
-/* What the service holds for us: compute systems, processes, networks, disks. The object knows which connection it was opened on and its
-   number there; if it reports events, also whom to call. */
+/* Objects that the service holds: compute systems, processes, networks, disks. An object knows the connection it was
+   opened on and its number there, and its event callback if it has one. */
 #ifndef REMOTE_H
 #define REMOTE_H
 
@@ -19,17 +19,17 @@ struct remote {
     uint32_t options;
 };
 
-/* These want the library's lock held. */
+/* The caller of these must hold the library's lock. */
 struct remote *remote_create(enum kind kind); /* with one reference and no handle yet */
 
-/* Finds what a handle stands for and adds a reference. A handle that a create under way will give is waited for, as calls on it would
+/* Looks up a handle and adds a reference. Waits for an object whose create call is pending, as calls on it would
    wait in HCS. */
 HRESULT remote_get(struct library *library, HANDLE handle, enum kind kind, struct remote **remote);
 void remote_resolve(struct library *library, struct remote *remote, HRESULT result, uint64_t number);
 void remote_event(struct library *library, uint64_t connection, uint64_t number, uint32_t type, PWSTR document);
 void remotes_disconnected(struct library *library, uint64_t connection);
 
-/* These do not. */
+/* The caller of these must not hold the lock. */
 HRESULT remote_close(HANDLE handle, enum kind kind);
 HRESULT remote_set_callback(HANDLE handle, enum kind kind, enum call call, uint32_t options, void *context,
                             HCS_EVENT_CALLBACK callback);

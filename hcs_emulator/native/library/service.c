@@ -1,4 +1,4 @@
-/* computecore.dll: the service itself and the files of VMs; and how results are freed. */
+/* computecore.dll: the service itself and files of VMs; release of results. */
 #include <stdlib.h>
 
 #include "call.h"
@@ -32,8 +32,12 @@ HCS_EXPORT HRESULT WINAPI HcsGrantVmAccess(PCWSTR vm, PCWSTR path) { return two(
 HCS_EXPORT HRESULT WINAPI HcsRevokeVmAccess(PCWSTR vm, PCWSTR path) { return two(CALL_HcsRevokeVmAccess, vm, path); }
 HCS_EXPORT HRESULT WINAPI HcsGrantVmGroupAccess(PCWSTR path) { return one(CALL_HcsGrantVmGroupAccess, path); }
 HCS_EXPORT HRESULT WINAPI HcsRevokeVmGroupAccess(PCWSTR path) { return one(CALL_HcsRevokeVmGroupAccess, path); }
-HCS_EXPORT HRESULT WINAPI HcsCreateEmptyGuestStateFile(PCWSTR path) { return one(CALL_HcsCreateEmptyGuestStateFile, path); }
-HCS_EXPORT HRESULT WINAPI HcsCreateEmptyRuntimeStateFile(PCWSTR path) { return one(CALL_HcsCreateEmptyRuntimeStateFile, path); }
+HCS_EXPORT HRESULT WINAPI HcsCreateEmptyGuestStateFile(PCWSTR path) {
+    return one(CALL_HcsCreateEmptyGuestStateFile, path);
+}
+HCS_EXPORT HRESULT WINAPI HcsCreateEmptyRuntimeStateFile(PCWSTR path) {
+    return one(CALL_HcsCreateEmptyRuntimeStateFile, path);
+}
 
 HCS_EXPORT HRESULT WINAPI HcsGetProcessorCompatibilityFromSavedState(PCWSTR path, PWSTR *features) {
     return for_document(CALL_HcsGetProcessorCompatibilityFromSavedState, path, features);
@@ -47,7 +51,7 @@ typedef struct {
 
 _Static_assert(sizeof(VERSION_INFORMATION) == 276, "as RTL_OSVERSIONINFOW");
 
-/* ntdll.dll: an NTSTATUS, of which only success is certain. Every Windows with containers is a 10.0 of some build. */
+/* ntdll.dll: returns an NTSTATUS, of which only success is defined. Every Windows with containers is version 10.0. */
 HCS_EXPORT int32_t WINAPI RtlGetVersion(VERSION_INFORMATION *version) {
     if (version == NULL || version->Size < sizeof *version)
         return E_INVALIDARG;

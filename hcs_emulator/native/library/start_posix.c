@@ -1,8 +1,9 @@
-/* Starting the service on demand.
+/* Starts the service on demand.
 
-   Of several processes that find no service, the one that gets the lock starts it; the others wait for the socket. A go-between, forked off
-   and later reaped, starts the service and watches until it listens or has died: so the service is no child of the caller, has none of
-   its descriptors (containerd waits for the end of a shim's stdout) and a service that cannot start is noticed at once. */
+   Of several processes that find no service, the one that gets the lock starts it; the others wait for the socket.
+   An intermediate process, forked and later reaped, starts the service and waits until it listens or exits. So the
+   service is no child of the caller, has none of its descriptors (containerd waits until a shim's stdout is closed),
+   and a service that cannot start is detected at once. */
 #define _GNU_SOURCE
 #include "transport_posix.h"
 
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 #define START_MILLISECONDS 10000
-#define AFTER_DEATH_MILLISECONDS 1000 /* it may have given way to one that somebody else just started */
+#define AFTER_DEATH_MILLISECONDS 1000 /* it may have exited in favour of one that another process started */
 
 static long long now(void) {
     struct timespec time;
@@ -51,7 +52,8 @@ static bool launcher_path(char path[4096]) {
     return length > 0 && length < 4096;
 }
 
-/* Everything from here to the end of go_between runs in a fork of a process with threads: only async-signal-safe calls. */
+/* From here to the end of start_detached the code runs in a fork of a process with threads: only async-signal-safe
+   calls. */
 static void leave_caller(const char *log) {
     setsid();
     long limit = sysconf(_SC_OPEN_MAX);
@@ -74,7 +76,8 @@ static void leave_caller(const char *log) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static _Noreturn void go_between(const char *launcher, const char *directory, const char *log, const struct sockaddr_un *address) {
+static _Noreturn void start_detached(const char *launcher, const char *directory, const char *log,
+                                     const struct sockaddr_un *address) {
     leave_caller(log);
     pid_t service = fork();
     if (service == 0) {
@@ -97,10 +100,11 @@ static _Noreturn void go_between(const char *launcher, const char *directory, co
     _exit(alive ? 2 : 1);
 }
 
-static bool run_go_between(const char *launcher, const char *directory, const char *log, const struct sockaddr_un *address) {
+static bool fork_and_start(const char *launcher, const char *directory, const char *log,
+                           const struct sockaddr_un *address) {
     pid_t child = fork();
     if (child == 0)
-        go_between(launcher, directory, log, address);
+        start_detached(launcher, directory, log, address);
     if (child < 0)
         return false;
     int status = 0;
@@ -108,22 +112,24 @@ static bool run_go_between(const char *launcher, const char *directory, const ch
     do
         reaped = waitpid(child, &status, 0);
     while (reaped < 0 && errno == EINTR);
-    return reaped < 0 || status == 0; /* a host that reaps all children itself took the status: the socket will tell */
+    /* a program that reaps all its children may have taken the status: the socket decides */
+    return reaped < 0 || status == 0;
 }
 
 bool start_service(const char *directory, const struct sockaddr_un *address, char reason[TRANSPORT_REASON]) {
     char launcher[4096], lock_path[256], log[256], absolute[4096];
     mkdir(directory, 0700);
     if (realpath(directory, absolute) == NULL) {
-        snprintf(reason, TRANSPORT_REASON, "cannot make the emulator's directory %.200s: %s", directory, strerror(errno));
+        snprintf(reason, TRANSPORT_REASON, "cannot make the emulator's directory %.200s: %s", directory,
+                 strerror(errno));
         return false;
     }
     snprintf(lock_path, sizeof lock_path, "%.200s/start.lock", directory);
     snprintf(log, sizeof log, "%.200s/service.log", absolute);
     if (!launcher_path(launcher) || access(launcher, X_OK) != 0) {
         snprintf(reason, TRANSPORT_REASON,
-                 "no emulator service runs for %.200s and the program that starts one is missing beside the library: run `make native`, "
-                 "or start it with `runhcs emulator start`",
+                 "no emulator service runs for %.200s and the program that starts one is missing beside the library: run "
+                 "`make native`, or start it with `runhcs emulator start`",
                  directory);
         return false;
     }
@@ -136,7 +142,7 @@ bool start_service(const char *directory, const struct sockaddr_un *address, cha
     bool up = false;
     while (!up && now() < deadline) {
         if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
-            up = listens(address) || run_go_between(launcher, absolute, log, address);
+            up = listens(address) || fork_and_start(launcher, absolute, log, address);
             break;
         }
         pause_briefly();
@@ -144,6 +150,7 @@ bool start_service(const char *directory, const struct sockaddr_un *address, cha
     }
     close(lock);
     if (!up)
-        snprintf(reason, TRANSPORT_REASON, "the emulator service did not start: see %s, or try `runhcs emulator start`", log);
+        snprintf(reason, TRANSPORT_REASON,
+                 "the emulator service did not start: see %s, or try `runhcs emulator start`", log);
     return up;
 }

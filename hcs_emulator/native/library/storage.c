@@ -1,4 +1,4 @@
-/* computestorage.dll, and as much of virtdisk.dll as preparing layers needs. */
+/* computestorage.dll, and the part of virtdisk.dll that layers need. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +23,9 @@ HCS_EXPORT HRESULT WINAPI HcsExportLegacyWritableLayer(PCWSTR mount, PCWSTR laye
     return simple(CALL_HcsExportLegacyWritableLayer, 4, mount, layer, folder, data);
 }
 
-HCS_EXPORT HRESULT WINAPI HcsDestroyLayer(PCWSTR layer) { return simple(CALL_HcsDestroyLayer, 1, layer, NULL, NULL, NULL); }
+HCS_EXPORT HRESULT WINAPI HcsDestroyLayer(PCWSTR layer) {
+    return simple(CALL_HcsDestroyLayer, 1, layer, NULL, NULL, NULL);
+}
 
 HCS_EXPORT HRESULT WINAPI HcsSetupBaseOSLayer(PCWSTR layer, HANDLE vhd, PCWSTR options) {
     struct arguments arguments = {CALL_HcsSetupBaseOSLayer, vhd, vhd == NULL ? 0 : KIND_DISK, TEXTS(layer, options)};
@@ -79,27 +81,33 @@ typedef struct {
 _Static_assert(offsetof(CREATE_VIRTUAL_DISK_PARAMETERS, MaximumSize) == 24, "as in virtdisk.h");
 _Static_assert(offsetof(CREATE_VIRTUAL_DISK_PARAMETERS, ParentPath) == 48, "as in virtdisk.h");
 
-/* virtdisk speaks Win32 codes. */
-static DWORD win32(HRESULT code) { return ((uint32_t)code & 0x1FFF0000) == 0x00070000 ? (DWORD)code & 0xFFFF : (DWORD)code; }
+/* virtdisk returns Win32 codes. */
+static DWORD win32(HRESULT code) {
+    return ((uint32_t)code & 0x1FFF0000) == 0x00070000 ? (DWORD)code & 0xFFFF : (DWORD)code;
+}
 
-HCS_EXPORT DWORD WINAPI CreateVirtualDisk(const void *type, PCWSTR path, ULONG access, const void *security, ULONG flags,
-                                          ULONG provider_flags, const CREATE_VIRTUAL_DISK_PARAMETERS *parameters, void *overlapped,
+HCS_EXPORT DWORD WINAPI CreateVirtualDisk(const void *type, PCWSTR path, ULONG access, const void *security,
+                                          ULONG flags,
+                                          ULONG provider_flags, const CREATE_VIRTUAL_DISK_PARAMETERS *parameters,
+                                              void *overlapped,
                                           HANDLE *disk) {
     (void)type, (void)access, (void)security, (void)flags, (void)provider_flags;
     if (path == NULL || parameters == NULL || overlapped != NULL)
         return win32(E_INVALIDARG);
-    struct arguments arguments = {.call = CALL_CreateVirtualDisk, .number = parameters->MaximumSize, TEXTS(path, parameters->ParentPath)};
+    struct arguments arguments = {.call = CALL_CreateVirtualDisk, .number = parameters->MaximumSize,
+                                  TEXTS(path, parameters->ParentPath)};
     return win32(call_to_open(&arguments, KIND_DISK, disk, NULL));
 }
 
-HCS_EXPORT DWORD WINAPI OpenVirtualDisk(const void *type, PCWSTR path, ULONG access, ULONG flags, const void *parameters, HANDLE *disk) {
+HCS_EXPORT DWORD WINAPI OpenVirtualDisk(const void *type, PCWSTR path, ULONG access, ULONG flags,
+                                        const void *parameters, HANDLE *disk) {
     (void)type, (void)access, (void)parameters;
     struct arguments arguments = {.call = CALL_OpenVirtualDisk, .number = flags, TEXTS(path)};
     return win32(call_to_open(&arguments, KIND_DISK, disk, NULL));
 }
 
-HCS_EXPORT DWORD WINAPI AttachVirtualDisk(HANDLE disk, const void *security, ULONG flags, ULONG provider_flags, const void *parameters,
-                                          const void *overlapped) {
+HCS_EXPORT DWORD WINAPI AttachVirtualDisk(HANDLE disk, const void *security, ULONG flags, ULONG provider_flags,
+                                          const void *parameters, const void *overlapped) {
     (void)security, (void)provider_flags, (void)parameters;
     if (overlapped != NULL)
         return win32(E_INVALIDARG);
@@ -134,7 +142,7 @@ HCS_EXPORT DWORD WINAPI GetVirtualDiskPhysicalPath(HANDLE disk, ULONG *bytes, PW
 }
 
 #ifndef _WIN32
-/* Disks and the stdio handles of processes are what this library gives out; there are no others. */
+/* Disks and stdio handles of processes are the only handles of this library. */
 HCS_EXPORT int32_t WINAPI CloseHandle(HANDLE handle) {
     if ((uintptr_t)handle > 2 && (uintptr_t)handle <= INT32_MAX / 128) {
         transport_close_handle(handle);

@@ -1,4 +1,4 @@
-/* What the library needs of threads: threads_posix.c and threads_windows.c. */
+/* Threads, locks and conditions: threads_posix.c and threads_windows.c. */
 #ifndef THREADS_H
 #define THREADS_H
 
@@ -7,7 +7,7 @@
 
 #ifdef _WIN32
 typedef struct {
-    void *place; /* an SRWLOCK; windows.h and hcs.h cannot be read together */
+    void *place; /* an SRWLOCK; windows.h and hcs.h cannot be included together */
 } Mutex;
 typedef struct {
     void *place; /* a CONDITION_VARIABLE */
@@ -25,7 +25,7 @@ void mutex_lock(Mutex *mutex);
 void mutex_unlock(Mutex *mutex);
 void mutex_destroy(Mutex *mutex);
 
-/* A deadline is a point in milliseconds of a clock that only goes forward. */
+/* A deadline is in milliseconds of a monotonic clock. */
 #define NEVER UINT64_MAX
 uint64_t deadline_in(uint32_t milliseconds); /* 0xFFFFFFFF: NEVER */
 
@@ -34,12 +34,12 @@ void condition_broadcast(Condition *condition);
 bool condition_wait(Condition *condition, Mutex *mutex, uint64_t deadline); /* false: the deadline has passed */
 void condition_destroy(Condition *condition);
 
-bool thread_start(void (*run)(void *argument), void *argument); /* nobody waits for its end */
+bool thread_start(void (*run)(void *argument), void *argument); /* detached */
 ThreadId thread_self(void);
 bool thread_same(ThreadId one, ThreadId other);
 
-/* Runs body, then finally; finally runs even if the thread is ended inside body, as an interpreter that shuts down does to threads
-   that call into it. */
+/* Runs body, then finally; finally also runs if the thread is ended inside body, as an interpreter does at shutdown
+   to threads that call into it. */
 void run_finally(void (*body)(void *argument), void (*finally)(void *argument), void *argument);
 
 void at_fork_in_child(void (*run)(void));

@@ -1,4 +1,4 @@
-/* Threads by POSIX. */
+/* Threads on POSIX. */
 #define _GNU_SOURCE
 #include "threads.h"
 
@@ -55,7 +55,7 @@ bool thread_start(void (*run)(void *argument), void *argument) {
     if (start == NULL)
         return false;
     *start = (struct start){run, argument};
-    /* Signals are for the program's own threads: one that came here would not wake the thread that waits for it. */
+    /* Block signals: one that is delivered to this thread would not wake the program's thread that waits for it. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,4 @@
-/* Threads by Windows. */
+/* Threads on Windows. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -12,7 +12,9 @@ void mutex_lock(Mutex *mutex) { AcquireSRWLockExclusive((SRWLOCK *)mutex); }
 void mutex_unlock(Mutex *mutex) { ReleaseSRWLockExclusive((SRWLOCK *)mutex); }
 void mutex_destroy(Mutex *mutex) { (void)mutex; }
 
-uint64_t deadline_in(uint32_t milliseconds) { return milliseconds == UINT32_MAX ? NEVER : GetTickCount64() + milliseconds; }
+uint64_t deadline_in(uint32_t milliseconds) {
+    return milliseconds == UINT32_MAX ? NEVER : GetTickCount64() + milliseconds;
+}
 
 void condition_init(Condition *condition) { InitializeConditionVariable((CONDITION_VARIABLE *)condition); }
 void condition_broadcast(Condition *condition) { WakeAllConditionVariable((CONDITION_VARIABLE *)condition); }
@@ -58,7 +60,7 @@ bool thread_start(void (*run)(void *argument), void *argument) {
 ThreadId thread_self(void) { return GetCurrentThreadId(); }
 bool thread_same(ThreadId one, ThreadId other) { return one == other; }
 
-/* A thread that is ended inside body is ended with its process here. */
+/* On Windows a thread that is ended inside body ends with its process. */
 void run_finally(void (*body)(void *argument), void (*finally)(void *argument), void *argument) {
     body(argument);
     finally(argument);

@@ -13,13 +13,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#define SEND_SECONDS 60 /* a service that reads nothing for so long is as good as gone */
+#define SEND_SECONDS 60 /* a service that reads nothing for this long counts as disconnected */
 
 struct transport {
     int fd;
 };
 
-/* For the child of a fork, which cannot look at data that another thread may have been changing. */
+/* For the child of a fork, which cannot read data that another thread may have been changing. */
 static _Atomic int live_fd = -1;
 
 int connect_once(const struct sockaddr_un *address) {
@@ -51,7 +51,8 @@ struct transport *transport_connect(char reason[TRANSPORT_REASON]) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/hcs.sock", directory);
     if (length < 0 || (size_t)length >= sizeof address.sun_path) {
-        snprintf(reason, TRANSPORT_REASON, "the path of HCS_EMULATOR_DIR is too long for a socket: choose a shorter one");
+        snprintf(reason, TRANSPORT_REASON,
+                 "the path of HCS_EMULATOR_DIR is too long for a socket: choose a shorter one");
         return NULL;
     }
     int fd = connect_once(&address);
@@ -66,8 +67,8 @@ struct transport *transport_connect(char reason[TRANSPORT_REASON]) {
     }
     struct transport *transport = malloc(sizeof *transport);
     if (transport == NULL || !peer_is_trusted(fd)) {
-        snprintf(reason, TRANSPORT_REASON, "%s belongs to another user: set HCS_EMULATOR_DIR to a directory of your own",
-                 address.sun_path);
+        snprintf(reason, TRANSPORT_REASON,
+                 "%s belongs to another user: set HCS_EMULATOR_DIR to a directory of your own", address.sun_path);
         free(transport);
         close(fd);
         return NULL;
@@ -93,7 +94,7 @@ bool transport_send(struct transport *transport, const void *data, size_t size) 
     return true;
 }
 
-/* A HANDLE of 0 means none, and descriptors 0 to 2 are what a program takes for its own stdio: keep received ones above. */
+/* A HANDLE of 0 means none, and descriptors 0 to 2 are the program's stdio: keep received ones above. */
 static int above_stdio(int fd) {
     if (fd > 2)
         return fd;
@@ -102,7 +103,8 @@ static int above_stdio(int fd) {
     return moved;
 }
 
-static void take_descriptors(const struct cmsghdr *control, HANDLE handles[TRANSPORT_HANDLES], unsigned *count, bool *truncated) {
+static void take_descriptors(const struct cmsghdr *control, HANDLE handles[TRANSPORT_HANDLES], unsigned *count,
+                             bool *truncated) {
     size_t number = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t index = 0; index < number; index++) {
         int fd;
@@ -115,8 +117,8 @@ static void take_descriptors(const struct cmsghdr *control, HANDLE handles[TRANS
     }
 }
 
-size_t transport_receive(struct transport *transport, void *data, size_t size, HANDLE handles[TRANSPORT_HANDLES], unsigned *count,
-                         bool *truncated) {
+size_t transport_receive(struct transport *transport, void *data, size_t size, HANDLE handles[TRANSPORT_HANDLES],
+                         unsigned *count, bool *truncated) {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(8 * sizeof(int))];

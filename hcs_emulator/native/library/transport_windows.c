@@ -1,8 +1,9 @@
 /* The transport on Windows: TCP on the loopback interface, since the service runs on the Linux side of Wine.
 
-   <HCS_EMULATOR_DIR>/loopback holds the port and a secret, readable by its owner only. Every connection begins with the secret and a ticket:
-   0 for calls, otherwise the number of a stream. Where Linux passes descriptors, the service sends a frame of kind 4 with a ticket for
-   each stream before the response; here each becomes an overlapped pipe, as HCS gives them, and a thread between pipe and socket. */
+   <HCS_EMULATOR_DIR>/loopback holds the port and a secret, readable by its owner only. Every connection begins with
+   the secret and a ticket: 0 for calls, otherwise the number of a stream. Where Linux passes descriptors, the
+   service sends a frame of kind 4 with a ticket for each stream before the response. Each becomes an overlapped
+   pipe, as HCS returns them, and a thread that copies between pipe and socket. */
 #define WIN32_LEAN_AND_MEAN
 #include <winsock2.h>
 #include <windows.h>
@@ -28,7 +29,7 @@ struct transport {
     unsigned short port;
     char secret[SECRET];
     unsigned char header[HEADER];
-    size_t header_left; /* bytes of it that were not handed out yet */
+    size_t header_left; /* bytes of it that were not returned yet */
     size_t body_left;
 };
 
@@ -47,7 +48,8 @@ static SOCKET dial(unsigned short port, const char secret[SECRET], uint64_t tick
     BOOL at_once = TRUE;
     setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, (const char *)&limit, sizeof limit);
     setsockopt(made, IPPROTO_TCP, TCP_NODELAY, (const char *)&at_once, sizeof at_once);
-    if (connect(made, (struct sockaddr *)&address, sizeof address) == 0 && send(made, greeting, sizeof greeting, 0) == sizeof greeting)
+    if (connect(made, (struct sockaddr *)&address, sizeof address) == 0 &&
+        send(made, greeting, sizeof greeting, 0) == sizeof greeting)
         return made;
     closesocket(made);
     return INVALID_SOCKET;
@@ -60,7 +62,7 @@ static bool read_whereabouts(struct transport *transport, char reason[TRANSPORT_
         snprintf(reason, TRANSPORT_REASON, "HCS_EMULATOR_DIR is too long: choose a shorter one");
         return false;
     }
-    /* A path of Linux is below Wine's drive Z:. */
+    /* A Linux path is below Wine's drive Z:. */
     snprintf(path, sizeof path, "%s%s/loopback", directory[0] == '/' ? "Z:" : "", directory);
     FILE *file = fopen(path, "rb");
     unsigned port = 0;
@@ -69,15 +71,16 @@ static bool read_whereabouts(struct transport *transport, char reason[TRANSPORT_
         fclose(file);
     transport->port = (unsigned short)port;
     if (!whole)
-        snprintf(reason, TRANSPORT_REASON, "no emulator service for Windows programs runs here (%s cannot be read): start one with "
+        snprintf(reason, TRANSPORT_REASON,
+                 "no emulator service for Windows programs runs here (%s cannot be read): start one with "
                                            "`runhcs emulator start` and --wine-prefix", path);
     return whole;
 }
 
 struct transport *transport_connect(char reason[TRANSPORT_REASON]) {
     WSADATA data;
-    /* Wine has no Hyper-V sockets and none of this DLL, of Windows' own. A prefix that gets one, for Go programs, has corrections in it that
-       every program with utility VMs needs. */
+    /* Wine has no Hyper-V sockets and no such DLL. A prefix that has one, for Go programs, has corrections in it
+       that every program with utility VMs needs. */
     LoadLibraryA("bcryptprimitives.dll");
     struct transport *transport = calloc(1, sizeof *transport);
     if (transport == NULL || WSAStartup(MAKEWORD(2, 2), &data) != 0) {
@@ -89,7 +92,8 @@ struct transport *transport_connect(char reason[TRANSPORT_REASON]) {
         transport->socket = dial(transport->port, transport->secret, 0);
         if (transport->socket != INVALID_SOCKET)
             return transport;
-        snprintf(reason, TRANSPORT_REASON, "nobody listens on port %u of the loopback interface (error %d): start the emulator's service",
+        snprintf(reason, TRANSPORT_REASON,
+                 "no service listens on port %u of the loopback interface (error %d): start the emulator's service",
                  transport->port, WSAGetLastError());
     }
     free(transport);
@@ -122,7 +126,7 @@ static bool receive_exactly(SOCKET from, void *data, size_t size) {
 
 struct stream {
     SOCKET socket;
-    HANDLE pipe; /* our end; the caller has the other */
+    HANDLE pipe; /* our end; the caller has the other end */
     char buffer[COPY];
 };
 
@@ -139,7 +143,7 @@ static void move_output(void *argument) {
     while ((received = recv(stream->socket, stream->buffer, COPY, 0)) > 0)
         for (int done = 0; done < received; done += (int)written)
             if (!WriteFile(stream->pipe, stream->buffer + done, (DWORD)(received - done), &written, NULL)) {
-                end_stream(stream); /* nobody reads any more */
+                end_stream(stream); /* the reader has closed its end */
                 return;
             }
     end_stream(stream);
@@ -160,11 +164,12 @@ static void move_input(void *argument) {
     end_stream(stream);
 }
 
-/* Both ends of a pipe that nobody else can open: the name is used up by our own end. */
+/* Both ends of a pipe that no other process can open: our own end uses the only instance of the name. */
 static bool make_pipe(HANDLE *theirs, HANDLE *ours) {
     static volatile LONG number;
     char name[100];
-    snprintf(name, sizeof name, "\\\\.\\pipe\\hcs-emulator-%lu-%ld", GetCurrentProcessId(), InterlockedIncrement(&number));
+    snprintf(name, sizeof name, "\\\\.\\pipe\\hcs-emulator-%lu-%ld", GetCurrentProcessId(),
+             InterlockedIncrement(&number));
     *theirs = CreateNamedPipeA(name, PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
                                PIPE_REJECT_REMOTE_CLIENTS, 1, COPY, COPY, 0, NULL);
     if (*theirs == INVALID_HANDLE_VALUE)
@@ -176,7 +181,7 @@ static bool make_pipe(HANDLE *theirs, HANDLE *ours) {
     return false;
 }
 
-/* The handle for a ticket, whose lowest bit says whether the stream is an input of the process. NULL: it cannot be had. */
+/* The handle for a ticket, whose lowest bit is set if the stream is an input of the process. NULL on failure. */
 static HANDLE open_stream(struct transport *transport, uint64_t ticket) {
     struct stream *stream = calloc(1, sizeof *stream);
     HANDLE theirs;
@@ -196,7 +201,8 @@ static HANDLE open_stream(struct transport *transport, uint64_t ticket) {
     return NULL;
 }
 
-static bool take_tickets(struct transport *transport, size_t size, HANDLE handles[TRANSPORT_HANDLES], unsigned *count, bool *truncated) {
+static bool take_tickets(struct transport *transport, size_t size, HANDLE handles[TRANSPORT_HANDLES], unsigned *count,
+                         bool *truncated) {
     uint64_t tickets[TICKETS];
     if (size > sizeof tickets || size % sizeof *tickets || !receive_exactly(transport->socket, tickets, size))
         return false;
@@ -212,7 +218,8 @@ static bool take_tickets(struct transport *transport, size_t size, HANDLE handle
 
 /* -- receiving */
 
-static bool next_header(struct transport *transport, HANDLE handles[TRANSPORT_HANDLES], unsigned *count, bool *truncated) {
+static bool next_header(struct transport *transport, HANDLE handles[TRANSPORT_HANDLES], unsigned *count,
+                        bool *truncated) {
     for (;;) {
         uint32_t size;
         if (!receive_exactly(transport->socket, transport->header, HEADER))
@@ -231,8 +238,8 @@ static bool next_header(struct transport *transport, HANDLE handles[TRANSPORT_HA
     }
 }
 
-size_t transport_receive(struct transport *transport, void *data, size_t size, HANDLE handles[TRANSPORT_HANDLES], unsigned *count,
-                         bool *truncated) {
+size_t transport_receive(struct transport *transport, void *data, size_t size, HANDLE handles[TRANSPORT_HANDLES],
+                         unsigned *count, bool *truncated) {
     if (transport->header_left == 0 && transport->body_left == 0 && !next_header(transport, handles, count, truncated))
         return 0;
     if (transport->header_left > 0) {
@@ -248,8 +255,9 @@ size_t transport_receive(struct transport *transport, void *data, size_t size, H
     return (size_t)received;
 }
 
-/* Nothing may be received here, not even to look: the reading thread may take what there is, and we would wait for more while the caller
-   holds what that thread needs. A connection that has ended stays readable and empty; one whose data was just taken does not. */
+/* Nothing may be received here, not even with MSG_PEEK: the reading thread may receive the data first, and this
+   thread would wait for more while the caller holds a lock that the reading thread needs. A closed connection stays
+   readable and empty; one whose data was just received does not. */
 bool transport_is_alive(struct transport *transport) {
     for (int look = 0; look < 3; look++) {
         fd_set readable;
@@ -257,7 +265,8 @@ bool transport_is_alive(struct transport *transport) {
         u_long size = 0;
         FD_ZERO(&readable);
         FD_SET(transport->socket, &readable);
-        if (select(0, &readable, NULL, NULL, &at_once) == 0 || (ioctlsocket(transport->socket, FIONREAD, &size) == 0 && size > 0))
+        if (select(0, &readable, NULL, NULL, &at_once) == 0 ||
+            (ioctlsocket(transport->socket, FIONREAD, &size) == 0 && size > 0))
             return true;
     }
     return false;

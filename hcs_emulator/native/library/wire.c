@@ -66,7 +66,8 @@ PWSTR error_document(HRESULT code, const char *message) {
     }
     escaped[length] = '\0';
     snprintf(document, sizeof document,
-             "{\"Error\": %d, \"ErrorMessage\": \"%s\", \"ErrorEvents\": [{\"Message\": \"%s\", \"Source\": \"emulator\"}]}", (int)code,
+             "{\"Error\": %d, \"ErrorMessage\": \"%s\", \"ErrorEvents\": [{\"Message\": \"%s\", \"Source\": \"emulator\"}]}",
+             (int)code,
              escaped, escaped);
     return text_from_ascii(document);
 }
@@ -142,7 +143,7 @@ uint8_t *frames_space(struct frames *frames, size_t *size) {
 
 void frames_received(struct frames *frames, size_t size) { frames->end += size; }
 
-/* Takes the string that ends the frame; false: it does not fit. */
+/* Takes the string at the end of the frame; false if it does not fit. */
 static bool take_document(const uint8_t *at, size_t size, PWSTR *document) {
     if (size < 4)
         return false;

@@ -1,7 +1,8 @@
-/* Directories and files of the host in a silo.
+/* Bind mounts of host directories and files in a silo.
  *
- * The service opens a detached copy of the mount and sends it; here, inside the silo's root, it is attached. So no
- * symbolic link in the container can lead an attachment out of it, and binds can come and go while it runs.
+ * The service opens a detached copy of the mount and sends it; this program attaches it inside the silo's root. So
+ * no symbolic link in the container can redirect the attachment outside, and binds can be added and removed while
+ * the silo runs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 #include "silo.h"
 
-/* Makes the directories above the last part of `path`, each in the spelling that is there already. */
+/* Creates the parent directories of `path`; existing ones are found in any case. */
 static bool make_parents(char *path)
 {
     char found[PATH_SIZE];

@@ -1,5 +1,5 @@
-/* What a command line's program turns out to be: a Linux program, a batch file, a Windows program for Wine, or a
- * stand-in command. */
+/* Selects the program of a command line: a Linux program, a batch file, a Windows program for Wine, or a stand-in
+ * command. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "silo.h"
 
-/* Programs of System32 that `cmd.c` stands in for, and `ver`, which people type as if it were one. */
+/* Programs of System32 that `commands/` implements, and `ver`, which is often used like one. */
 static const char *const stand_ins[] = {"cmd",  "powershell", "pwsh", "ping",    "hostname", "whoami", "timeout",
                                         "find", "findstr",    "more", "sort",    "tasklist", "ver",    NULL};
 static const char *const wine_programs[] = {"/usr/bin/wine", "/usr/lib/wine/wine64", "/usr/local/bin/wine", NULL};
@@ -43,7 +43,7 @@ static bool has_windows_options(const char *name, char **arguments)
     return false;
 }
 
-/* Only returns if it fails. `tail` is the command line after the program: cmd reads it by rules of its own. */
+/* Returns only on failure. `tail` is the command line after the program: cmd parses it by its own rules. */
 static void run_stand_in(const char *name, const struct spawn *spawn, const char *tail)
 {
     char *raw[] = {(char *)name, "--raw", (char *)tail, NULL};
@@ -61,11 +61,11 @@ static void run_batch_file(const char *path, const struct spawn *spawn, const ch
 
     if (line == NULL)
         return;
-    snprintf(line, room, "/c \"\"%s\" %s\"", path, tail); /* cmd takes the outer quotes off */
+    snprintf(line, room, "/c \"\"%s\" %s\"", path, tail); /* cmd removes the outer quotes */
     run_stand_in("cmd", spawn, line);
 }
 
-/* Wine is the host's: in a root file system of its own a container cannot reach it. */
+/* Wine is installed on the host: a container with a root file system of its own cannot reach it. */
 static void run_windows_program(const char *path, const struct spawn *spawn)
 {
     size_t count = 0;
@@ -112,7 +112,7 @@ static void run_file(const char *path, const struct spawn *spawn, const char *ta
     }
 }
 
-/* What follows a program whose name has blanks in it: the tail begins within the name. */
+/* The tail after a program whose name has blanks: the given tail starts within the name. */
 static const char *tail_behind(const struct spawn *spawn, const char *program)
 {
     size_t first = strlen(spawn->programs[0]);
@@ -153,8 +153,9 @@ struct failure execute(const struct spawn *spawn)
         drop_capabilities();
     if ((errno = become_user(spawn->user)) != 0)
         return (struct failure){AT_USER, errno};
+    /* For the case that the keeper is killed. After become_user, which resets it. */
     if (spawn->on_host)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* after becoming a user, which undoes it: should the keeper itself be killed */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
     if ((errno = enter_directory(spawn->directory)) != 0)
         return (struct failure){AT_DIRECTORY, errno};
     for (char **program = spawn->programs; *program; program++) {

@@ -1,9 +1,10 @@
-/* The keeper of a job: what a host process container is on Linux.
+/* The job keeper: a host process container on Linux.
  *
- * Its processes are processes of the host, with the host's files, pids, names and rights; only the container's own files and mounts show
- * in a mount namespace of its own, as Windows' bind filter shows them in a job, where that is wanted. So no namespace ends them all. Instead whoever loses its
- * parent becomes a child of the keeper, which lives as long as the socket to its shim is open and then ends every child it has, until
- * there is none.
+ * Its processes are processes of the host, with the host's files, pids, names and rights. On request, the
+ * container's own files and mounts are visible only in a mount namespace of its own, as Windows' bind filter shows
+ * them in a job. No pid namespace kills the processes with their container. Instead the keeper adopts every process
+ * that loses its parent, runs as long as the socket to its shim is open, and then kills its children until there is
+ * none.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +25,7 @@ struct failure prepare_job(bool binds)
         return (struct failure){AT_NOTHING, 0};
     if (unshare(CLONE_NEWNS) < 0)
         return (struct failure){AT_NAMESPACES, errno};
-    /* What the host mounts later shows here, too; what is bound here shows nowhere else. */
+    /* Later mounts of the host appear here, too; binds made here appear nowhere else. */
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return (struct failure){AT_NAMESPACES, errno};
     return (struct failure){AT_NOTHING, 0};
@@ -41,9 +42,9 @@ static void kill_children(void)
         fclose(list);
 }
 
-void end_job(void)
+void kill_job(void)
 {
-    /* With each child that goes, its own children come. */
+    /* Each killed child leaves its own children to the keeper. */
     do
         kill_children();
     while (waitpid(-1, NULL, 0) > 0 || errno != ECHILD);

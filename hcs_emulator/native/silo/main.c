@@ -1,11 +1,11 @@
-/* The silo: pid 1 of a compute system's namespaces.
+/* The silo program: pid 1 of a compute system's namespaces.
  *
  * usage: silo HOSTNAME ROOT, with the service's socket as descriptor 3 and the stand-in commands as descriptor 4.
- *        silo --job binds|plain is the keeper of a host process container's job, job.c; its socket leads to a shim.
+ *        silo --job binds|plain is the keeper of a host process container's job (job.c); its socket leads to a shim.
  *
- * The launcher makes the namespaces, leaves pid 1 of them as a child of the *service* (CLONE_PARENT), tells its pid and
- * ends. Pid 1 prepares the root, then serves requests, one at a time, and reaps. It holds no state but the list of
- * processes it was asked to start. End of file on the socket ends it, and with it, by the kernel's hand, all that runs
+ * The launcher creates the namespaces, leaves their pid 1 as a child of the *service* (CLONE_PARENT), reports its
+ * pid and exits. Pid 1 prepares the root, then serves requests, one at a time, and reaps. Its only state is the list
+ * of processes that it has started. It exits at end of file on the socket, and the kernel then kills all processes
  * inside.
  */
 #define _GNU_SOURCE
@@ -41,7 +41,7 @@ static int thaw_file = -1;
 static bool private_root, on_host;
 static char packet[LARGEST_REQUEST + 1] __attribute__((aligned(8)));
 
-static void say(const struct reply *reply, pid_t about, int descriptor)
+static void send_reply(const struct reply *reply, pid_t about, int descriptor)
 {
     union {
         char room[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -78,14 +78,14 @@ static void say(const struct reply *reply, pid_t about, int descriptor)
         ;
 }
 
-static void say_failure(enum reply_kind kind, uint32_t serial, struct failure failure)
+static void send_failure(enum reply_kind kind, uint32_t serial, struct failure failure)
 {
     struct reply reply = {.kind = kind, .serial = serial, .error = failure.error, .stage = failure.stage};
-    say(&reply, 0, -1);
+    send_reply(&reply, 0, -1);
 }
 
-/* Linux keeps eight bits of an exit code. A stand-in command that has more to say leaves it in its name, which a zombie
- * still has. */
+/* Linux keeps eight bits of an exit code. A stand-in command with a larger code stores it in its process name, which
+ * a zombie still has. */
 static uint32_t exit_code_of(pid_t pid, int code)
 {
     char path[40], name[32] = "";
@@ -122,7 +122,7 @@ static void reap(void)
             reply.number = (uint32_t)status;
             reply.peak_memory = (uint32_t)usage.ru_maxrss;
             children[i] = children[--child_count];
-            say(&reply, 0, -1);
+            send_reply(&reply, 0, -1);
         }
     }
 }
@@ -141,7 +141,7 @@ static bool remember_child(pid_t pid, uint32_t serial)
     return true;
 }
 
-/* Points into the packet: `count` strings from *at on, NULL-terminated list. */
+/* A NULL-terminated list of `count` strings from *at on, which point into the packet. */
 static char **take_strings(char **at, char *end, uint32_t count)
 {
     char **list = calloc((size_t)count + 1, sizeof *list);
@@ -186,7 +186,7 @@ static void serve_spawn(const struct request *request, char *at, char *end, cons
     }
     struct reply reply = {.kind = DONE, .serial = request->serial, .error = failure.error, .stage = failure.stage};
     bool started = failure.stage == AT_NOTHING;
-    say(&reply, started ? pid : 0, started ? master : -1);
+    send_reply(&reply, started ? pid : 0, started ? master : -1);
     if (master >= 0)
         close(master);
     free(texts);
@@ -199,7 +199,7 @@ static void serve_signal(const struct request *request)
 {
     for (size_t i = 0; i < child_count; i++)
         if (children[i].serial == request->serial) {
-            /* A console event goes to all that share the console; ending a process ends just that one. */
+            /* A console event goes to all processes of the console; a kill only to the process itself. */
             bool one = request->number == SIGKILL || kill(-children[i].pid, (int)request->number) < 0;
             if (one)
                 kill(children[i].pid, (int)request->number);
@@ -236,10 +236,10 @@ static void serve(struct request *request, char *at, char *end, int *descriptors
     }
     if (failure.error)
         failure.stage = AT_BIND;
-    say_failure(DONE, request->serial, failure);
+    send_failure(DONE, request->serial, failure);
 }
 
-/* Reads and serves one request; false when the service has hung up. */
+/* Reads and serves one request; false when the service has closed the socket. */
 static bool serve_next(void)
 {
     union {
@@ -269,10 +269,10 @@ static bool serve_next(void)
     return true;
 }
 
-/* Says READY, or why not; then serves until the other side has hung up. */
+/* Sends READY, or the failure; then serves until the other side closes the socket. */
 static int serve_all(struct failure failure, int ended)
 {
-    say_failure(READY, 0, failure);
+    send_failure(READY, 0, failure);
     if (failure.stage != AT_NOTHING)
         return 1;
     remember_oom_score();
@@ -326,9 +326,9 @@ static int run_job(bool binds)
 {
     int ended = prepare("job");
 
-    private_root = on_host = true; /* all that the host has, its Wine included, is within reach */
+    private_root = on_host = true; /* everything of the host, its Wine included, is accessible */
     int code = serve_all(prepare_job(binds), ended);
-    end_job();
+    kill_job();
     return code;
 }
 
@@ -344,7 +344,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: silo HOSTNAME ROOT (started by the emulator's service)\n");
         return 2;
     }
-    /* A parent's exit signal cannot be named with CLONE_PARENT: it is inherited. */
+    /* With CLONE_PARENT the exit signal cannot be set: it is inherited. */
     long pid = syscall(SYS_clone3, &arguments, sizeof arguments);
     if (pid == 0)
         return run_init(argv[1], argv[2]);
@@ -353,6 +353,6 @@ int main(int argc, char **argv)
         hello.error = errno;
         hello.stage = AT_NAMESPACES;
     }
-    say(&hello, 0, -1);
+    send_reply(&hello, 0, -1);
     return pid < 0;
 }

@@ -12,7 +12,7 @@ enum reply_kind { HELLO = 1, READY = 2, DONE = 3, EXITED = 4 };
 enum spawn_flag { WITH_STDIN = 1, WITH_STDOUT = 2, WITH_STDERR = 4, WITH_CONSOLE = 8 };
 enum bind_flag { READ_ONLY = 1 };
 
-/* Where something failed: indices into STAGES of service/silo/channel.py. */
+/* The stage at which a request failed: indices into STAGES of service/silo/channel.py. */
 enum stage {
     AT_NOTHING,
     AT_NAMESPACES,

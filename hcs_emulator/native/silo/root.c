@@ -1,7 +1,7 @@
-/* The root of a silo: a directory that was given, or a private one.
+/* The root file system of a silo: a given directory, or a private one.
  *
- * The private one is a tmpfs with the host's programs bound into it read-only, so that commands work and nothing of the
- * host can be changed; it also has the directories every Windows has. Either gets a /proc and a /dev of its own.
+ * The private one is a tmpfs with the host's programs bound into it read-only, so that commands work and the host
+ * cannot be changed; it also has the standard directories of Windows. Both get a /proc and a /dev of their own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,7 @@ static const char *const system_directories[] = {"usr",   "etc",   "bin",    "sb
 static const char *const private_directories[] = {
     "proc", "dev", "run", "mnt", "var", "root", "home", "Windows", "Windows/System32", "Windows/Temp", "Users",
     "Users/ContainerAdministrator", "Users/ContainerUser", "Users/Public", "Program Files", "ProgramData", NULL};
-/* What root could change the machine through, even without capabilities; and what nobody inside needs to read. */
+/* Files by which root could change the host, even without capabilities, or that need not be readable inside. */
 static const char *const kept_read_only[] = {
     "proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus", "proc/fs", NULL};
 static const char *const hidden_files[] = {"etc/shadow", "etc/shadow-", "etc/gshadow", "etc/gshadow-", NULL};
@@ -52,7 +52,7 @@ static bool bind_read_only(const char *source, const char *target)
     return errno == ENOSYS && mount(NULL, target, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL) == 0;
 }
 
-/* Shows one of the host's top directories in the private root: the same link, or the directory, read-only. */
+/* Binds one of the host's top directories into the private root: the same link, or the directory, read-only. */
 static bool show_system_directory(const char *name)
 {
     char source[64], target[PATH_SIZE];
@@ -71,7 +71,8 @@ static bool show_system_directory(const char *name)
     return mkdir(name, 0755) == 0 && bind_read_only(source, name);
 }
 
-/* Makes the private root where the working directory will be. The mount namespace is ours alone: any place will do. */
+/* Creates the private root over the future working directory. The mount namespace is private, so any directory will
+ * do. */
 static bool make_private_root(void)
 {
     if (mount("silo", "/mnt", "tmpfs", 0, "mode=755") < 0 || chdir("/mnt") < 0)
@@ -135,7 +136,7 @@ struct failure prepare_root(const char *root)
         for (const char *const *path = hidden_files; *path; path++)
             if (access(*path, F_OK) == 0 && mount("dev/null", *path, NULL, MS_BIND, NULL) < 0)
                 return failed(AT_ROOT);
-    /* The old root ends up on top of the new one, and is then let go. */
+    /* The old root is mounted over the new one, and is then detached. */
     if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
         return failed(AT_ROOT);
     return (struct failure){AT_NOTHING, 0};

@@ -1,4 +1,4 @@
-/* What the parts of the silo program offer each other. */
+/* Declarations shared by the files of the silo program. */
 #ifndef SILO_H
 #define SILO_H
 
@@ -9,18 +9,18 @@
 #include "../common/windows_path.h"
 #include "protocol.h"
 
-/* A failure: where, and errno. stage AT_NOTHING means success. */
+/* A failure: its stage, and errno. AT_NOTHING means success. */
 struct failure {
     uint32_t stage;
     int32_t error;
 };
 
-/* root.c: becomes the root of the silo; `root` NULL for a private one over the host's programs. */
+/* root.c: changes to the root of the silo; `root` NULL for a private one over the host's programs. */
 struct failure prepare_root(const char *root);
-/* job.c: the place of a job among the host's own files; and its end, with all that runs in it. */
+/* job.c: prepares the job keeper; kills every process of the job. */
 struct failure prepare_job(bool binds);
-void end_job(void);
-/* bind.c: attaches the detached mount `tree` at `target`, and takes it away. Answers errno. */
+void kill_job(void);
+/* bind.c: attaches the detached mount `tree` at `target`, and detaches it. Return errno. */
 int attach_bind(int tree, const char *target, bool read_only);
 int detach_bind(const char *target);
 
@@ -28,19 +28,19 @@ int detach_bind(const char *target);
 struct spawn {
     const struct request *request;
     const char *directory, *user;
-    const char *tail; /* the command line after the program, as it was written */
+    const char *tail; /* the command line after the program, unchanged */
     char **programs, **arguments, **variables; /* NULL-terminated */
-    int streams[3];                            /* -1 where none was given */
+    int streams[3];                            /* -1 for none */
     bool private_root;
-    bool on_host; /* a process of the machine itself: nothing is taken from it */
+    bool on_host; /* a process of the host itself: it keeps all its rights */
 };
 /* Starts the process; on success sets `pid` and, with a console, `master`. */
 struct failure spawn_process(const struct spawn *spawn, pid_t *pid, int *master);
 void remember_oom_score(void);
 
-/* exec.c: replaces the calling process by what was asked for, or answers why not. */
+/* exec.c: executes the requested program, or returns why not. */
 struct failure execute(const struct spawn *spawn);
-/* user.c: becomes the user of this name in the root's passwd file; "" stays root. Answers errno. */
+/* user.c: changes to the user of this name in the root's passwd file; "" stays root. Returns errno. */
 int become_user(const char *name);
 void drop_capabilities(void);
 

@@ -1,4 +1,4 @@
-/* Starting one process in the silo: streams or a console, then over to exec.c. A failure comes back by a pipe. */
+/* Starts one process in the silo: streams or a console, then exec.c. A pipe reports a failure. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@ static void write_oom_score(const char *score)
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (file < 0)
         return;
-    if (write(file, score, strlen(score)) < 0) { /* not allowed: then pid 1 takes its chance like all others */
+    if (write(file, score, strlen(score)) < 0) { /* not permitted: pid 1 keeps the default score */
     }
     close(file);
 }
 
-/* A memory limit must hit what runs inside, not pid 1: with it the whole silo would go. */
+/* The OOM killer must kill a process inside, not pid 1, which would stop the whole silo. */
 void remember_oom_score(void)
 {
     int file = open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC);
@@ -106,7 +106,7 @@ struct failure spawn_process(const struct spawn *spawn, pid_t *pid, int *master)
     close(report[1]);
     if (terminal >= 0)
         close(terminal);
-    /* Ends with a report, or empty when exec closes the pipe. */
+    /* Reads a report, or nothing when exec closes the pipe. */
     while (*pid > 0 && read(report[0], &failure, sizeof failure) < 0 && errno == EINTR)
         ;
     close(report[0]);

@@ -1,4 +1,4 @@
-/* Who a process in the silo is: a user of the root's own passwd file, never with more rights than a container needs. */
+/* The user of a process in the silo: one of the root's own passwd file, with no more rights than a container needs. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <grp.h>
@@ -13,7 +13,7 @@
 
 #include "silo.h"
 
-/* What root keeps: enough for the container's own files, users and processes, nothing that reaches the machine. */
+/* Capabilities that root keeps: for the container's own files, users and processes, none that affects the host. */
 static const int kept_capabilities[] = {
     CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,  CAP_FSETID,     CAP_KILL,      CAP_SETGID,           CAP_SETUID,
     CAP_SETPCAP, CAP_SETFCAP,      CAP_NET_RAW, CAP_SYS_CHROOT, CAP_AUDIT_WRITE, CAP_NET_BIND_SERVICE,
@@ -21,7 +21,7 @@ static const int kept_capabilities[] = {
 
 void drop_capabilities(void)
 {
-    /* Off the bounding set, they are gone with the exec that follows. */
+    /* Removed from the bounding set, they are lost with the exec that follows. */
     for (int capability = 0; capability <= CAP_LAST_CAP; capability++) {
         bool kept = false;
         for (size_t i = 0; i < sizeof kept_capabilities / sizeof *kept_capabilities; i++)
@@ -31,7 +31,7 @@ void drop_capabilities(void)
     }
 }
 
-/* Not getpwnam: a static program must not load name service modules, least of all the container's. */
+/* Not getpwnam: a static program must not load name service modules, and never those of the container. */
 static bool find_user(const char *name, uid_t *user, gid_t *group)
 {
     char *end = NULL;

@@ -1,8 +1,9 @@
-/* wine-run.exe PORT SECRET TICKET: starts one process of a container under Wine and tells the service how it ends.
+/* wine-run.exe PORT SECRET TICKET: starts one process of a container under Wine and reports its exit to the service.
 
-   The service starts this program by `wine`, with the process's streams as its own. Over a loopback connection it reads what to start:
-   u32 length and UTF-16 text, twice (command line, working directory), then u8 commands. It answers with lines: `pid N`, `error N`,
-   `exit N`. Commands: K ends the process, C and B are Ctrl-C and Ctrl-Break. The process lives in a job that ends with this program. */
+   The service starts this program by `wine`, with the process's streams as its own. Over a loopback connection it
+   reads what to start: u32 length and UTF-16 text, twice (command line, working directory), then u8 commands. It
+   answers with lines: `pid N`, `error N`, `exit N`. Commands: K kills the process, C and B are Ctrl-C and
+   Ctrl-Break. The process is in a job that is terminated with this program. */
 #define WIN32_LEAN_AND_MEAN
 #include <winsock2.h>
 #include <windows.h>
@@ -50,9 +51,10 @@ static DWORD WINAPI obey(void *argument) {
         if (command == 'K')
             TerminateProcess(process, TERMINATED);
         else if (!GenerateConsoleCtrlEvent(command == 'C' ? CTRL_C_EVENT : CTRL_BREAK_EVENT, pid))
-            TerminateProcess(process, 0xC000013A); /* it has no console: Windows' default handler would end it so */
+            /* it has no console: Windows' default handler would exit with this code */
+            TerminateProcess(process, 0xC000013A);
     }
-    TerminateProcess(process, TERMINATED); /* the service is gone */
+    TerminateProcess(process, TERMINATED); /* the service has exited */
     return 0;
 }
 
@@ -75,7 +77,8 @@ int wmain(int count, wchar_t **arguments) {
     wchar_t *command = receive_text(), *directory = receive_text();
     if (command == NULL || directory == NULL)
         return 1;
-    STARTUPINFOW startup = {.cb = sizeof startup, .dwFlags = STARTF_USESTDHANDLES, .hStdInput = GetStdHandle(STD_INPUT_HANDLE),
+    STARTUPINFOW startup = {.cb = sizeof startup, .dwFlags = STARTF_USESTDHANDLES,
+                            .hStdInput = GetStdHandle(STD_INPUT_HANDLE),
                             .hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE), .hStdError = GetStdHandle(STD_ERROR_HANDLE)};
     PROCESS_INFORMATION made;
     if (!CreateProcessW(NULL, command, NULL, NULL, TRUE, CREATE_NEW_PROCESS_GROUP | CREATE_SUSPENDED, NULL,
@@ -84,14 +87,15 @@ int wmain(int count, wchar_t **arguments) {
         return 1;
     }
     HANDLE job = CreateJobObjectW(NULL, NULL);
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE};
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {
+        .BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE};
     SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
     AssignProcessToJobObject(job, made.hProcess);
     process = made.hProcess;
     pid = made.dwProcessId;
     tell("pid", pid);
     ResumeThread(made.hThread);
-    /* The streams are the process's alone: its end is their end. */
+    /* Only the process keeps the streams: they are closed when it exits. */
     CloseHandle(startup.hStdInput);
     CloseHandle(startup.hStdOutput);
     CloseHandle(startup.hStdError);
