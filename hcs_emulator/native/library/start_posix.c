@@ -128,8 +128,8 @@ bool start_service(const char *directory, const struct sockaddr_un *address, cha
     snprintf(log, sizeof log, "%.200s/service.log", absolute);
     if (!launcher_path(launcher) || access(launcher, X_OK) != 0) {
         snprintf(reason, TRANSPORT_REASON,
-                 "no emulator service runs for %.200s and the program that starts one is missing beside the library: run "
-                 "`make native`, or start it with `runhcs emulator start`",
+                 "no emulator service runs for %.200s and the program that starts one is missing beside the library: "
+                 "run `make native`, or start it with `runhcs emulator start`",
                  directory);
         return false;
     }

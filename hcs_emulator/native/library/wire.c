@@ -66,7 +66,8 @@ PWSTR error_document(HRESULT code, const char *message) {
     }
     escaped[length] = '\0';
     snprintf(document, sizeof document,
-             "{\"Error\": %d, \"ErrorMessage\": \"%s\", \"ErrorEvents\": [{\"Message\": \"%s\", \"Source\": \"emulator\"}]}",
+             "{\"Error\": %d, \"ErrorMessage\": \"%s\", \"ErrorEvents\": "
+             "[{\"Message\": \"%s\", \"Source\": \"emulator\"}]}",
              (int)code,
              escaped, escaped);
     return text_from_ascii(document);
