@@ -17,7 +17,7 @@ from bench.harness.cgroup import one_scheduling_group
 from bench.harness.context import RunContext, SuiteContext
 from bench.harness.node import node
 from bench.harness.prerequisites import PrerequisiteError, build_emulator, require_root
-from bench.harness.sizes import SIZES, Sizes
+from bench.harness.sizes import SIZES, Sizes, count
 
 # Module of bench.measures -> its line in the help. A run measures in this order.
 MEASURES = {
@@ -40,16 +40,6 @@ def function_of(name: str) -> Callable[[SuiteContext], None]:
     return function
 
 
-def positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: give a positive number")
-    return value
-
-
 def add_size_arguments(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="size", action="store_const", const="quick", help="about a minute")
@@ -66,9 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measure", metavar="NAME", dest="measures", action="append", choices=MEASURES, default=[],
         help="only this one; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--rounds", type=positive, help="lifecycles of each candidate (default 3, 20 or 50)")
-    parser.add_argument("--containers", type=positive, default=3, help="containers of a pod (default 3)")
-    parser.add_argument("--probes", type=positive, help="exec probes (default 10, 200 or 1000)")
+    parser.add_argument("--rounds", type=count(), help="lifecycles of each candidate (default 3, 20 or 50)")
+    parser.add_argument("--containers", type=count(), default=3, help="containers of a pod (default 3)")
+    parser.add_argument("--probes", type=count(), help="exec probes (default 10, 200 or 1000)")
     parser.epilog = "\n".join(["measures:", *(f"  {name:<18} {text}" for name, text in MEASURES.items())])
 
 

@@ -6,4 +6,4 @@ from __future__ import annotations
 def main(arguments: list[str]) -> int:
     from bench.__main__ import main as bench_main
 
-    return bench_main(arguments)
+    return bench_main(arguments, prog="runhcs bench")

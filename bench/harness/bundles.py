@@ -14,7 +14,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
+from attrs.validators import in_
 
 from shim.api.runhcs_options import Options
 from shim.api.types import Mount
@@ -40,7 +41,7 @@ EXEC_EXIT = ["/bin/true"]
 class Role:
     """The role of a container in its pod: kind is `sandbox` or `container`."""
 
-    kind: str
+    kind: str = field(validator=in_(("sandbox", "container")))
     pod: str
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from attrs import Attribute, field, frozen
@@ -14,6 +15,17 @@ _positive = ge(1)
 def _increasing(_: Any, attribute: Attribute[Sequence[int]], value: Sequence[int]) -> None:
     if not value or value[0] < 1 or sorted(set(value)) != list(value):
         raise ValueError(f"{attribute.name} must be positive and increasing, not {value}")
+
+
+def count(minimum: int = 1) -> Callable[[str], int]:
+    """An argparse type for a number of rounds, calls …"""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, at least {minimum}")
+        return int(text)
+
+    return parse
 
 
 @frozen

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bench.harness.context import RunContext
 from bench.harness.go_programs import interop_program
+from bench.harness.sizes import count
 from bench.report.results import CandidateInfo
 
 GO = "Go, 32 KiB copies"
@@ -26,12 +27,12 @@ def once(relay: list[str], fifo: Path, size: int) -> float:
     """MiB per second."""
     fifo.unlink(missing_ok=True)
     os.mkfifo(fifo)
-    count = ["dd", "bs=1M", f"count={size}", "status=none", "iflag=fullblock"]
+    dd = ["dd", "bs=1M", f"count={size}", "status=none", "iflag=fullblock"]
     both_ends = os.open(fifo, os.O_RDWR)  # so that neither open blocks
     try:
-        reader = subprocess.Popen([*count, f"if={fifo}", "of=/dev/null"])
+        reader = subprocess.Popen([*dd, f"if={fifo}", "of=/dev/null"])
         begin = time.perf_counter()
-        writer = subprocess.Popen([*count, "if=/dev/zero"], stdout=subprocess.PIPE)
+        writer = subprocess.Popen([*dd, "if=/dev/zero"], stdout=subprocess.PIPE)
         assert writer.stdout is not None
         with open(fifo, "wb", 0) as sink:
             relaying = subprocess.Popen(relay, stdin=writer.stdout, stdout=sink)
@@ -57,5 +58,5 @@ def measure(context: RunContext, arguments: argparse.Namespace) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each candidate (default 5)")
-    parser.add_argument("--size", type=int, default=1024, help="MiB per round (default 1024)")
+    parser.add_argument("--rounds", type=count(), default=5, help="rounds of each candidate (default 5)")
+    parser.add_argument("--size", type=count(), default=1024, help="MiB per round (default 1024)")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.harness.context import RunContext
 from bench.harness.go_programs import interop_program, ttrpc_calls, ttrpc_server
+from bench.harness.sizes import count
 from bench.report.results import CandidateInfo
 
 GO = "Go ttrpc server"
@@ -40,5 +41,5 @@ def measure(context: RunContext, arguments: argparse.Namespace) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of each candidate (default 7)")
-    parser.add_argument("--calls", type=int, default=5000, help="calls per round with one caller (default 5000)")
+    parser.add_argument("--rounds", type=count(), default=7, help="rounds of each candidate (default 7)")
+    parser.add_argument("--calls", type=count(), default=5000, help="calls per round with one caller (default 5000)")

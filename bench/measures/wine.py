@@ -27,6 +27,7 @@ from bench.harness.context import RunContext
 from bench.harness.goals import WINE_COLD, WINE_GO, WINE_STANDBY
 from bench.harness.prerequisites import CHECKOUT, PrerequisiteError
 from bench.harness.process_stats import METRICS, process_stats
+from bench.harness.sizes import count
 from bench.measures.overhead import overhead_seconds
 from bench.report.results import CandidateInfo
 
@@ -51,9 +52,9 @@ class Shim:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=20, help="lifecycles of each shim (default 20)")
-    parser.add_argument("--vm-rounds", type=int, default=5, help="lifecycles in utility VMs (default 5)")
-    parser.add_argument("--idle-rounds", type=int, default=6, help="samples of idle memory (default 6)")
+    parser.add_argument("--rounds", type=count(), default=20, help="lifecycles of each shim (default 20)")
+    parser.add_argument("--vm-rounds", type=count(0), default=5, help="lifecycles in utility VMs (default 5)")
+    parser.add_argument("--idle-rounds", type=count(0), default=6, help="samples of idle memory (default 6)")
 
 
 def measure(context: RunContext, arguments: argparse.Namespace) -> None:

@@ -147,6 +147,19 @@ def test_progress_quiet_prints_nothing() -> None:
     assert quiet.getvalue() == ""
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["suite", "--rounds", "0"], ["suite", "--probes", "-1"], ["ttrpc_calls", "--calls", "x"],
+        ["wine", "--rounds", "0"],
+    ],
+)  # fmt: skip
+def test_invalid_count_rejected(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(words)
+    assert raised.value.code == 2 and "give a whole number, at least 1" in capsys.readouterr().err
+
+
 def test_invalid_bound_rejected_before_run(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "bench", "suite", "--max-ratio", "start", "--output", str(tmp_path / "out")],
