@@ -190,7 +190,7 @@ class Log:
         return Log(self._channel, self.level, scrub_secrets=self.scrub_secrets, fields={**self._fields, **fields})
 
     def enabled(self, level: int) -> bool:
-        """Whether a line of this level would be written: ask before building an expensive field."""
+        """Whether a line of this level is written: check before building an expensive field."""
         return level <= self.level
 
     def write(self, level: int, message: str, fields: dict[str, object]) -> None:
@@ -204,9 +204,6 @@ class Log:
         except Exception:
             # A log line must never end a task; an unprintable field is not worth one.
             self._channel.write(format_line(time.time_ns(), ERROR, "log line could not be formatted", {}))
-
-    def trace(self, message: str, **fields: object) -> None:
-        self.write(TRACE, message, fields)
 
     def debug(self, message: str, **fields: object) -> None:
         self.write(DEBUG, message, fields)

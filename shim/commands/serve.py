@@ -112,7 +112,7 @@ def _enable_spans() -> str:
         spans.enable()
         library = sys.modules.get("shim.hcs_bindings.library")
         if library is not None:  # imported by a standby
-            library.forget()
+            library.reset()
     return directory
 
 

@@ -1,4 +1,4 @@
-"""What each code means, what usually causes it, and what to do next: read by people who run Windows nodes.
+"""What each error code means, its usual cause and the next step, for operators of Windows nodes.
 
 Imported only when an error is shown. `make docs` generates `docs/reference/errors.md` from it.
 Codes of HCS are listed in computecore's spelling; 0xC037xxxx finds them as well.
@@ -6,8 +6,7 @@ Codes of HCS are listed in computecore's spelling; 0xC037xxxx finds them as well
 
 from __future__ import annotations
 
-from shim.hcs_bindings.catalogue_entry import Entry
-from shim.hcs_bindings.catalogue_hcs import HCS
+from shim.hcs_bindings.catalogue_hcs import HCS, Entry
 from shim.hcs_bindings.catalogue_network import HCN
 from shim.hcs_bindings.catalogue_windows import WIN32
 from shim.hcs_bindings.errors import normalise
@@ -27,7 +26,7 @@ _UNKNOWN = (
 
 
 def lookup(code: int) -> Entry:
-    """What is known of a code, in either spelling; never nothing."""
+    """The entry of a code, in either form; a generic one if it is unknown."""
     number = normalise(code)
     for entry in entries():
         if entry.code == number:
@@ -39,9 +38,9 @@ def lookup(code: int) -> Entry:
 
 def by_name(name: str) -> Entry | None:
     """The entry of a symbolic name, as people type it."""
-    wanted = name.upper()
+    upper = name.upper()
     for entry in entries():
-        if entry.name == wanted or entry.name.removeprefix("HCS_E_") == wanted:
+        if entry.name == upper or entry.name.removeprefix("HCS_E_") == upper:
             return entry
     return None
 

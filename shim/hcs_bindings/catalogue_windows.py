@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.hcs_bindings.catalogue_entry import BUG, LOG, Entry
+from shim.hcs_bindings.catalogue_hcs import BUG, LOG, Entry
 
 WIN32 = [
     Entry(

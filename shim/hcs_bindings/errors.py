@@ -1,9 +1,8 @@
-"""The one error of the bindings, and the questions callers ask of it.
+"""The error type of the bindings, and predicates for it.
 
-A failure of HCS has two spellings: computecore returns 0x8037xxxx, vmcompute and the service in a guest return
-0xC037xxxx for the same condition. `code` keeps what was returned; every comparison goes through `normalise`, which
-makes them one. What a code is called, what usually causes it and what to do next is in the catalogue, which is
-imported only when somebody looks.
+A failure of HCS has two codes: computecore returns 0x8037xxxx, vmcompute and the service in a guest return 0xC037xxxx
+for the same condition. `code` keeps what was returned; every comparison goes through `normalise`, which maps both to
+one. The catalogue has the name of a code, its usual cause and the next step; it is imported only when they are shown.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from shim.hcs_bindings.catalogue import Entry
 
-# The codes the bindings themselves use. All others are in the catalogue only.
+# The codes that the bindings use. All others are in the catalogue only.
 OPERATION_PENDING_V1 = 0xC0370103
 INVALID_STATE = 0x80370105
 UNEXPECTED_EXIT = 0xC0370106
@@ -38,14 +37,13 @@ NOT_SUPPORTED = 0x80070032
 INVALID_ARGUMENT = 0x80070057
 MODULE_NOT_FOUND = 0x8007007E
 PROCEDURE_NOT_FOUND = 0x8007007F
-DEVICE_NOT_CONNECTED = 0x8007048F
 NOT_FOUND = 0x80070490
 HCN_NETWORK_NOT_FOUND = 0x803B0001
 HCN_ENDPOINT_NOT_FOUND = 0x803B0002
 
 
 def normalise(code: int) -> int:
-    """The one number of a condition: unsigned, and in computecore's spelling where there are two."""
+    """The code of a condition, unsigned, as computecore returns it."""
     code &= 0xFFFFFFFF
     if code & 0x0FFF0000 == 0x00370000:
         return 0x80370000 | code & 0xFFFF
@@ -88,17 +86,17 @@ class HcsError(Exception):
 
     @property
     def messages(self) -> list[str]:
-        """What HCS itself said, most telling first: error events, or else the document's own message."""
-        said = [str(event["Message"]).strip() for event in self.events if event.get("Message")]
-        if self.detail and not said:
-            said.append(self.detail)
-        return said
+        """The messages of HCS: of the error events, or else of the result document."""
+        messages = [str(event["Message"]).strip() for event in self.events if event.get("Message")]
+        if self.detail and not messages:
+            messages.append(self.detail)
+        return messages
 
     def __str__(self) -> str:
         entry = self._entry
         text = f"{self.operation}: {entry.message} (0x{self.code:08X} {entry.name})"
-        if said := self.messages:
-            text += ": " + "; ".join(said)
+        if messages := self.messages:
+            text += ": " + "; ".join(messages)
         return f"{text}; {entry.next_step}"
 
     def __repr__(self) -> str:
@@ -106,14 +104,14 @@ class HcsError(Exception):
 
 
 class AlreadyClosed(HcsError):  # noqa: N818
-    """The handle was closed by this process. It says nothing about whether the system or process still runs."""
+    """This process has closed the handle. The system or process may still run."""
 
     def __init__(self, operation: str) -> None:
         super().__init__(INVALID_HANDLE, operation, detail="the handle was closed by this process")
 
 
 class ErrorContext:
-    """`with ErrorContext("mounting it"):` says so in front of what a failed call says."""
+    """`with ErrorContext("mounting it"):` prefixes the operation of an HcsError."""
 
     __slots__ = ("_what",)
 
@@ -129,7 +127,7 @@ class ErrorContext:
 
 
 def from_document(code: int, operation: str, document: str) -> HcsError:
-    """The error of a failed call, with what its result document (ResultError) adds. A broken document adds nothing."""
+    """The error of a failed call, with the content of its result document (ResultError), if that can be parsed."""
     events: list[dict[str, Any]] = []
     detail = ""
     if document:
@@ -197,12 +195,12 @@ def is_pending(error: BaseException) -> bool:
 
 
 def is_service_lost(error: BaseException) -> bool:
-    """The compute service died, or was restarted: every handle of this process is void."""
+    """The compute service died or was restarted: every handle of this process is invalid."""
     return _is(error, SERVICE_DISCONNECT, 0x800706BA, 0x800706BE, 0x800706EF)
 
 
 def stats_not_found(error: BaseException) -> bool:
-    """Statistics of something that is gone or going: there are none, and that is no failure of the machine."""
+    """The system is stopped or stopping: it has no statistics, and that is no failure."""
     return is_not_exist(error) or is_invalid_state(error) or is_access_denied(error) or is_invalid_handle(error)
 
 
@@ -211,10 +209,10 @@ def vm_not_available(error: BaseException) -> bool:
 
 
 def is_stopped_or_stopping(error: BaseException) -> bool:
-    """Shutting down or terminating ended as wanted: the system is stopped, gone, or about to be."""
+    """Shutdown or terminate found the system stopped, removed or stopping."""
     return _is(error, SYSTEM_ALREADY_STOPPED, SYSTEM_NOT_FOUND, normalise(OPERATION_PENDING_V1))
 
 
 def is_process_exited(error: BaseException) -> bool:
-    """A signal or kill found nobody: the process, or the system around it, has ended."""
+    """A signal or terminate found that the process, or its system, has exited."""
     return is_invalid_state(error) or is_not_exist(error) or is_already_stopped(error)

@@ -1,17 +1,17 @@
-"""How HCS calls us back, and how that becomes one exit and a few events on a thread of ours.
+"""The native callback of HCS, and the dispatcher thread that delivers exits and events.
 
-HCS calls back on threads of its own, at any time: before the call that registered has returned, after we have lost
-interest, while the interpreter goes down. So there is *one* callback object for the life of the process. It gets a
-small integer as its context, copies the event, queues it and returns; it takes no lock of ours and raises nothing. A
-dispatcher thread looks the integer up in a table and runs what was registered there; an integer that is no longer in
-the table is a late callback, and nothing happens.
+HCS calls back on its own threads, at any time: before the call that registered has returned, after the handle was
+closed, during interpreter shutdown. So there is *one* callback object for the whole process. Its context is a small
+integer; it copies the event, queues it and returns; it takes no lock of ours and raises nothing. The dispatcher thread
+looks the integer up in a table and calls the subscription; an integer that is no longer in the table belongs to a late
+callback, which is dropped.
 
-An exit happens once: the first of the exit event and the loss of the service wins. Closing a handle is *not* an exit:
-who waits is told AlreadyClosed, and callbacks are forgotten. Callbacks run one after the other, so they must be
-short; they may close the handle.
+An exit is delivered once: the first of the exit event and the loss of the service. Closing a handle is *not* an exit:
+waiters get AlreadyClosed, and callbacks are dropped. Callbacks run one after the other, so they must be short; they may
+close the handle.
 
-At interpreter exit all handles that are still open are closed, since HCS guarantees silence after a close, and a
-callback into an interpreter that is gone would crash.
+At interpreter exit all open handles are closed: HCS guarantees no callbacks after a close, and a callback into a
+finalized interpreter would crash.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ SERVICE_DISCONNECT = 0x02000000
 
 
 class Exit:
-    """How a system or process ended.
+    """The exit of a system or process.
 
     `code`: a process's exit code (32 bits, unsigned), or a system's status; -1 where it is not known. `type`,
     `attribution`: of a system, as HCS says (`GracefulExit`, `ForcedExit`, `UnexpectedExit` …; empty on old builds).
-    `error`: set if it ended as nobody wanted.
+    `error`: set after an unexpected exit.
     """
 
     __slots__ = ("attribution", "code", "error", "type")
@@ -60,7 +60,7 @@ class Exit:
 
 
 class Subscription:
-    """What one handle hears: its exit, once, and its other events."""
+    """The callbacks and waiters of one handle: for its exit, once, and for its other events."""
 
     __slots__ = (
         "_closed",
@@ -85,12 +85,12 @@ class Subscription:
         self._decode = decode
         self._closed = False
         self._lock = allocate_lock()
-        self._waiters: list[LockType] = []  # each held by who waits; released at the end
+        self._waiters: list[LockType] = []  # one held lock per waiting thread; released on exit or close
         self._on_exit: list[Callable[[Exit], object]] = []
         self._on_event: list[Callable[[int, str], object]] = []
 
     def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        """Call back once it has ended: at once, still on the dispatcher's thread, if it has already."""
+        """Call back once after the exit, on the dispatcher's thread; at once if it has exited already."""
         with self._lock:
             if self.exit is None:
                 if self._closed:
@@ -138,7 +138,7 @@ class Subscription:
             _run(callback, type, data)
 
     def finish(self, exit: Exit) -> None:
-        """The end, if it is the first."""
+        """Record the exit, if it is the first."""
         with self._lock:
             if self.exit is not None or self._closed:
                 return
@@ -149,12 +149,12 @@ class Subscription:
             post(callback, exit)
 
     def release(self) -> None:
-        """The handle is closed: nothing more is heard, and who waits is not told of an exit that did not happen."""
+        """The handle is closed: drop callbacks and wake waiters, without an exit."""
         with self._lock:
             self._closed = True
             self._on_exit = []
             self._on_event = []
-            self.native = None  # they point at each other
+            self.native = None  # breaks the reference cycle
             self._wake()
         with _lock:
             _table.pop(self.number, None)
@@ -164,8 +164,7 @@ _lock = allocate_lock()
 _table: dict[int, Subscription] = {}
 _next = 0
 _dispatching = False
-# SimpleQueue is written in C and its put() may interrupt itself: a callback can come while this very thread is in
-# put().
+# SimpleQueue.put() is reentrant: a callback may run while this thread is inside put().
 _queue: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
 
 
@@ -176,14 +175,14 @@ def _on_native_event(event: Any, context: Any) -> None:
 
 
 def _never_raise(kind: object, value: object, trace: object) -> None:
-    """cffi would print a traceback. What can go wrong in the callback is that the interpreter is ending."""
+    """Replaces cffi's traceback. The callback can fail only during interpreter shutdown."""
 
 
 native_callback = ffi.callback("HCS_EVENT_CALLBACK", _on_native_event, onerror=_never_raise)
 
 
 def register(subscription: Subscription) -> Any:
-    """A place in the table, and the context that stands for it. The dispatcher runs from the first registration on."""
+    """Add it to the table; returns its callback context. The first registration starts the dispatcher."""
     global _next, _dispatching
     with _lock:
         _next += 1
@@ -199,7 +198,7 @@ def register(subscription: Subscription) -> Any:
 
 
 def post(function: Callable[..., object], *arguments: object) -> None:
-    """Run it on the dispatcher's thread."""
+    """Run the function on the dispatcher's thread."""
     _queue.put((function, *arguments))
 
 
@@ -220,7 +219,7 @@ def _run(function: Callable[..., object], *arguments: object) -> None:
 
 
 def _dispatch(callback: object) -> None:
-    """Run what is queued, for ever. Nobody tears down a thread that waits, so `callback` lives as long as it."""
+    """Run what is queued, until the process exits. The argument keeps `callback` alive as long as the thread."""
     while True:
         item = _queue.get()
         _run(*item)
@@ -228,7 +227,7 @@ def _dispatch(callback: object) -> None:
 
 
 def _at_exit() -> None:
-    """Silence. A handle with a call in flight cannot be closed; its callbacks still find a callback object to call."""
+    """Close all handles. One with a call in flight stays open; its callbacks still find the callback object."""
     with _lock:
         subscriptions = list(_table.values())
     for subscription in subscriptions:

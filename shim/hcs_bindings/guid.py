@@ -1,4 +1,4 @@
-"""GUIDs as the C interface wants them, without importing uuid."""
+"""GUID structures of the C interface, without importing `uuid`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ZERO = "00000000-0000-0000-0000-000000000000"
 
 
 def to_native(value: str, operation: str) -> Any:
-    """A `GUID *` of our own for its text, with or without braces."""
+    """A new `GUID *` for its text, with or without braces."""
     digits = value.strip("{}").replace("-", "")
     try:
         if len(digits) != 32:
@@ -32,6 +32,6 @@ def to_native(value: str, operation: str) -> Any:
 
 
 def to_text(guid: Any) -> str:
-    """Lower case, no braces: as HCS documents want it."""
+    """Lower case, no braces, as in HCS documents."""
     tail = bytes(guid.Data4).hex()
     return f"{guid.Data1:08x}-{guid.Data2:04x}-{guid.Data3:04x}-{tail[:4]}-{tail[4:]}"

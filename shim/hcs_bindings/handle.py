@@ -1,8 +1,8 @@
-"""When a native handle may be closed: once, and never while a call is inside HCS with it.
+"""Native handles, which are closed once, and never while a call uses them.
 
-`close` forbids new calls at once and releases who waits. If calls are in flight, the last of them to return closes
-the handle; so close never blocks behind a guest that does not answer, and no call ever loses the handle it works with
-(which crashes computecore).
+`close` rejects new calls at once and wakes waiters. If calls are in flight, the last of them to return closes the
+handle: so `close` never blocks on a guest that does not respond, and no call loses its handle (which crashes
+computecore).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class NativeHandle:
-    """An HCS_SYSTEM or HCS_PROCESS with the calls that are using it."""
+    """An HCS_SYSTEM or HCS_PROCESS, and the number of calls in flight."""
 
     __slots__ = ("_calls", "_close", "_closed", "_lock", "_raw", "_subscription")
 
@@ -64,7 +64,7 @@ class NativeHandle:
 
 
 class Handle:
-    """What compute systems and processes have in common: calls by name, an exit, and an end."""
+    """Base class of compute systems and processes: calls, exit, close."""
 
     __slots__ = ("__weakref__", "_native", "_subscription")
 
@@ -73,10 +73,10 @@ class Handle:
         self._subscription = subscription
 
     def _name(self, verb: str) -> str:
-        raise AssertionError("a subclass says how its operations are called")
+        raise AssertionError("a subclass names its operations")
 
     def _run(self, verb: str, call: Callable[[Any, Any], int], timeout: float | None = None) -> str:
-        """One tracked call with this handle: `call(handle, operation)`."""
+        """Run one operation with this handle: `call(handle, operation)`."""
         name = self._name(verb)
         raw = self._native.acquire(name)
         try:
@@ -86,7 +86,7 @@ class Handle:
 
     @property
     def exited(self) -> Exit | None:
-        """How it ended, if it has and HCS has said so."""
+        """The exit, if HCS has reported it."""
         return self._subscription.exit
 
     @property
@@ -94,25 +94,25 @@ class Handle:
         return self._native.closed
 
     def on_exit(self, callback: Callable[[Exit], object]) -> None:
-        """Call `callback(exit)` once when it has ended, on the bindings' own thread; at once if it has ended already.
+        """Call `callback(exit)` once after the exit, on the dispatcher's thread; at once if it has exited already.
 
-        Never after close.
+        Never after `close`.
         """
         self._subscription.on_exit(callback)
 
     def on_event(self, callback: Callable[[int, str], object]) -> None:
-        """Call `callback(event type, event data)` for every event, exit included, on the bindings' own thread."""
+        """Call `callback(event type, event data)` for every event, the exit too, on the dispatcher's thread."""
         self._subscription.on_event(callback)
 
     def wait_exit(self, timeout: float | None = None) -> Exit:
-        """Wait for the end.
+        """Wait for the exit.
 
-        OPERATION_TIMEOUT if it does not come in time, AlreadyClosed if the handle is closed meanwhile.
+        Raises OPERATION_TIMEOUT if it does not exit in time, AlreadyClosed if the handle is closed meanwhile.
         """
         return self._subscription.wait(timeout)
 
     def close(self) -> None:
-        """Give the handle back. Neither the system nor the process ends by it (unless the document said so)."""
+        """Close the handle. The system or process continues (unless its document says otherwise)."""
         self._native.close()
 
     def __enter__(self) -> Self:
@@ -124,8 +124,7 @@ class Handle:
         self.close()
 
     def __del__(self) -> None:
-        # The collector may run anywhere, even inside HCS's own callback, where closing would deadlock: the dispatcher
-        # does it.
+        # The collector may run anywhere, even in HCS's callback, where closing would deadlock: the dispatcher closes.
         native = getattr(self, "_native", None)
         if native is not None and not native.closed:
             events.post(native.close)

@@ -1,7 +1,7 @@
-r"""The job object behind a process-isolated container: what HCS has no document for is set there.
+r"""The job object of a process-isolated container, for settings that HCS documents do not have.
 
-HCS names it `\Container_<id>` in the object manager, where only the native calls of ntdll find it, and only SYSTEM may
-open it.
+HCS names it `\Container_<id>` in the object manager, where only ntdll's native calls find it, and only SYSTEM may open
+it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GROUP_INFORMATION_EX = 14
 
 
 def set_affinity(container_id: str, affinity: Sequence[tuple[int, int]]) -> None:
-    """Keep a container that has been created to these processors, as (mask, processor group)."""
+    """Restrict a created container to these processors, as (mask, processor group)."""
     name = f"\\Container_{container_id}"
     text: Any = ffi.new("char16_t[]", name)
     size = 2 * (len(text) - 1)

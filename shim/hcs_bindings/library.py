@@ -1,8 +1,7 @@
-"""The compute libraries: loaded when first called, each function looked up when first called.
+"""The compute libraries: each DLL is loaded, and each function looked up, with its first call.
 
-Windows builds differ in what their DLLs export, so that a missing function must not keep the rest from working: it
-becomes ERROR_PROC_NOT_FOUND, with the function's name, for whoever calls it. Where the libraries are is
-`shim.platform`'s knowledge.
+Windows builds differ in what their DLLs export, and a missing function must not affect the others: its call fails with
+ERROR_PROC_NOT_FOUND and the function's name. `shim.platform` knows the paths of the libraries.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Library:
-    """One DLL. A function that was looked up once is an attribute from then on."""
+    """One DLL. A function becomes an attribute when it is first looked up."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -56,8 +55,8 @@ class Library:
         setattr(self, name, function)
         return function
 
-    def forget(self) -> None:
-        """Look functions up again: those that a standby looked up are not traced."""
+    def reset(self) -> None:
+        """Look functions up again: those that a standby has looked up are not traced."""
         for name in [name for name in self.__dict__ if not name.startswith("_")]:
             delattr(self, name)
 
@@ -82,14 +81,14 @@ else:
     ole32 = Library("ole32")
 
 
-def forget() -> None:
+def reset() -> None:
     for library in (computecore, computestorage, computenetwork, vmcompute, cimfs, kernel32, ntdll, ole32):
         if isinstance(library, Library):
-            library.forget()
+            library.reset()
 
 
 def has(library: object, function: str) -> bool:
-    """Whether this build of Windows has the function."""
+    """Whether this Windows build exports the function."""
     try:
         getattr(library, function)
     except errors.HcsError as error:

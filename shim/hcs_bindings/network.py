@@ -1,7 +1,7 @@
-"""HCN: network namespaces, endpoints and networks; and HNSCall, the older interface that teardown still uses.
+"""HCN: network namespaces, endpoints and networks; and HNSCall, the older HNS interface.
 
-Handles do not leave this module: each function opens, does one thing and closes. Ids are GUID text. The service
-spells member names in more than one way (`ID`, `Id`), so that answers are read with `member`.
+Handles stay in this module: each function opens, does one thing and closes. Ids are GUID text. The service spells
+member names in more than one way (`ID`, `Id`), so results are read with `member`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ ELEMENT_NOT_FOUND = "Element not found."
 
 
 def member(document: Document, name: str, default: Any = None) -> Any:
-    """A member by its name, however the service spelled it."""
+    """A member by its name, in any case."""
     if name in document:
         return document[name]
-    wanted = name.lower()
+    lower = name.lower()
     for key, value in document.items():
-        if key.lower() == wanted:
+        if key.lower() == lower:
             return value
     return default
 
@@ -44,8 +44,8 @@ def query(filter: Document | None = None, detailed: bool = False) -> str:
 
 
 def _call(operation: str, function: Callable[..., int], *arguments: Any) -> None:
-    """One call whose last argument is the place for an error document. One that is not empty is a failure, whatever
-    the code."""
+    """One call whose last argument is for an error document. A document that is not empty is a failure, whatever the
+    code."""
     place = out()
     code = function(*arguments, place)
     document = take_task(place)
@@ -62,9 +62,9 @@ def _error(code: int, operation: str, document: str) -> errors.HcsError:
         parsed = load_object(document, operation)
     except errors.HcsError:
         parsed = {}
-    said = member(parsed, "Error")
-    if isinstance(said, str):
-        detail = said
+    message = member(parsed, "Error")
+    if isinstance(message, str):
+        detail = message
     number = member(parsed, "ErrorCode")
     if code == errors.UNEXPECTED and isinstance(number, int) and number & 0x80000000:
         code = number
@@ -72,7 +72,7 @@ def _error(code: int, operation: str, document: str) -> errors.HcsError:
 
 
 class _Kind:
-    """One kind of object, all of whose functions have the same shapes."""
+    """One kind of HCN object; the functions of all kinds have the same signatures."""
 
     __slots__ = ("plural", "word")
 
@@ -115,10 +115,10 @@ class _Kind:
         return load_object(document, name)
 
     def query(self, id: str) -> Document:
-        """Its properties, looked up as Microsoft's library does it."""
-        guid.to_native(id, self._name("Query", id))  # says so if it is none
+        """Its properties, queried as by hcsshim's hcn package."""
+        guid.to_native(id, self._name("Query", id))  # raises if it is no GUID
         by_id = {"ID": id}
-        if not self.enumerate(by_id) and self is _namespace:  # the others say themselves that they are not there
+        if not self.enumerate(by_id) and self is _namespace:  # for the others, Open fails
             raise errors.HcsError(errors.NOT_FOUND, self._name("Query", id), detail="namespace not found")
         handle = self.open(id, "Query")
         try:
@@ -158,17 +158,13 @@ def namespaces(filter: Document | None = None) -> list[str]:
 
 
 def namespace(id: str) -> Document:
-    """A namespace's properties; ERROR_NOT_FOUND if there is none."""
+    """A namespace's properties; raises ERROR_NOT_FOUND."""
     return _namespace.query(id)
 
 
 def create_namespace(settings: Document | None = None, id: str = "") -> Document:
-    """Make a namespace; the service chooses its id unless one is given. Its properties."""
+    """Create a namespace; the service chooses its id unless one is given. Returns its properties."""
     return _namespace.create(id, settings if settings is not None else {"SchemaVersion": SCHEMA_VERSION})
-
-
-def modify_namespace(id: str, request: Document) -> None:
-    _namespace.modify(id, request)
 
 
 def delete_namespace(id: str) -> None:
@@ -215,10 +211,6 @@ def create_endpoint(network_id: str, settings: Document, id: str = "") -> Docume
         _network.close(handle)
 
 
-def modify_endpoint(id: str, request: Document) -> None:
-    _endpoint.modify(id, request)
-
-
 def delete_endpoint(id: str) -> None:
     _endpoint.delete(id)
 
@@ -240,8 +232,8 @@ def delete_network(id: str) -> None:
 
 
 def hns_call(method: str, path: str, body: Document | None = None) -> Any:
-    """One request to HNS (`POST /namespaces/<id>/removeresource` …); its `Output`. What is already gone is
-    ERROR_NOT_FOUND."""
+    """One request to HNS (`POST /namespaces/<id>/removeresource` …); returns its `Output`. Raises ERROR_NOT_FOUND if
+    there is no such object."""
     operation = f"hns::{method} {path}"
     request = dump(body) if body is not None else ""
     place = out()
@@ -252,6 +244,6 @@ def hns_call(method: str, path: str, body: Document | None = None) -> Any:
     answer = load_object(document, operation)
     if member(answer, "Success"):
         return member(answer, "Output")
-    said = str(member(answer, "Error") or "")
-    gone = ELEMENT_NOT_FOUND in said
-    raise errors.HcsError(errors.NOT_FOUND if gone else errors.UNEXPECTED, operation, detail=said)
+    message = str(member(answer, "Error") or "")
+    code = errors.NOT_FOUND if ELEMENT_NOT_FOUND in message else errors.UNEXPECTED
+    raise errors.HcsError(code, operation, detail=message)

@@ -1,16 +1,16 @@
-"""One tracked call of computecore, from submission to its result.
+"""One HCS operation (HCS_OPERATION), from submission to its result.
 
-A call that returns S_OK has only been *accepted*; how it went is the operation's result. There are three ways to
-treat one:
+A call that returns S_OK has only been *accepted*; the operation's result tells whether it succeeded. There are three
+ways to run one:
 
     run               submit, wait, return the result document
-    run_for_process   the same for calls that answer with a process id and stdio handles
-    submit            submit and let go: the service finishes the request and drops the result. For stopping a
-                      system, whose end is seen by its exit event, and which must not block on a guest that will not die
+    run_for_process   the same for calls that return a process id and stdio handles
+    submit            submit without waiting: the service completes the request and drops the result. For stopping a
+                      system: its exit event reports the end, and the call must not block on a guest that hangs
 
-An operation is closed and a document freed on every path. A wait that times out cancels, for what it is worth
-(Windows documents that cancelling does nothing): the request goes on, and the caller hears OPERATION_TIMEOUT. A
-thread is never left behind inside a call.
+An operation is closed and a document freed on every path. A wait that times out calls HcsCancelOperation, which is
+documented to do nothing (https://learn.microsoft.com/en-us/virtualization/api/hcs/reference/hcscanceloperation): the
+request continues, and the caller gets OPERATION_TIMEOUT. No thread stays behind in a call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GENERIC_ALL = 0x10000000
 
 
 def milliseconds(timeout: float | None) -> int:
-    """A caller's patience in seconds as HCS counts it. None is forever; what is already past is 0."""
+    """A timeout in seconds as HCS takes it: None is INFINITE, a negative one 0."""
     if timeout is None:
         return INFINITE
     if timeout <= 0:
@@ -42,13 +42,13 @@ def milliseconds(timeout: float | None) -> int:
 
 def _create(name: str) -> Any:
     operation = computecore.HcsCreateOperation(NULL, NULL)
-    if operation == NULL:  # the only function here whose failure is no HRESULT
-        raise errors.HcsError(errors.OUT_OF_MEMORY, name, detail="HcsCreateOperation gave no operation")
+    if operation == NULL:  # the only function here that returns no HRESULT
+        raise errors.HcsError(errors.OUT_OF_MEMORY, name, detail="HcsCreateOperation returned no operation")
     return operation
 
 
 def _refused(operation: Any, code: int, name: str) -> errors.HcsError:
-    """The error of a call that was not even accepted; a document may exist all the same."""
+    """The error of a call that was not accepted; it may still have a result document."""
     place = out()
     computecore.HcsGetOperationResult(operation, place)
     return errors.from_document(code, name, take_local(place))
@@ -61,7 +61,7 @@ def run(name: str, call: Submit, timeout: float | None = None) -> str:
 
 
 def run_for_process(name: str, call: Submit, timeout: float | None = None) -> ProcessInfo:
-    """Submit, wait, and return the process's id and stdio handles, which are the caller's from then on."""
+    """Submit, wait, and return the process's id and stdio handles, which the caller then owns."""
     info = ffi.new("HCS_PROCESS_INFORMATION *")
     wait = computecore.HcsWaitForOperationResultAndProcessInfo
     _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), info, document))
@@ -86,7 +86,7 @@ def _run(name: str, call: Submit, wait: Callable[[Any, Any], int]) -> str:
 
 
 def submit(name: str, call: Submit) -> None:
-    """Submit and let go. Closing an operation in flight does not cancel the request."""
+    """Submit without waiting. Closing an operation in flight does not cancel the request."""
     operation = _create(name)
     try:
         code = call(operation)
@@ -102,7 +102,7 @@ def _cancel_if_late(operation: Any, code: int) -> None:
 
 
 class ProcessInfo:
-    """HCS_PROCESS_INFORMATION: a process id, and the ends of those pipes that were asked for."""
+    """HCS_PROCESS_INFORMATION: the process id, and our ends of the requested pipes."""
 
     __slots__ = ("pid", "stderr", "stdin", "stdout")
 
@@ -124,6 +124,6 @@ class ProcessInfo:
 
 
 def _pipe(handle: Any) -> int | None:
-    """The handle as a number; both NULL and INVALID_HANDLE_VALUE mean that there is no pipe."""
+    """The handle as a number; None for NULL and INVALID_HANDLE_VALUE."""
     number = int(ffi.cast("intptr_t", handle))
     return None if number in (0, -1) else number

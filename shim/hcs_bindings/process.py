@@ -1,7 +1,7 @@
 """A process in a compute system.
 
 `stdin`, `stdout` and `stderr` are handles of the operating system (file descriptors, or overlapped pipe handles on
-Windows) for the pipes that were asked for. They belong to the caller, who closes them; closing the process handle
+Windows) for the requested pipes. The caller owns and closes them; closing the process handle
 does not.
 """
 
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# An exit that HCS knows of and has not told us about within this time will not be told.
+# HCS will not report an exit later than this after it has occurred.
 LOST_EXIT_SECONDS = 1.0
-# A signal may block for as long as its target lives. By then it has been delivered; nobody waits longer than this for
-# more.
+# HcsSignalProcess may block until the target exits. The signal has been delivered by then: do not wait longer.
 SIGNAL_SECONDS = 0.25
-# Questions that a thread of ours asks. HCS answers them at once or is in trouble.
-QUESTION_SECONDS = 10.0
+# Timeout of queries in the timer's thread.
+QUERY_SECONDS = 10.0
 
 
 class Process(Handle):
@@ -56,11 +55,11 @@ class Process(Handle):
 
     @classmethod
     def create(cls, system: Any, system_id: str, parameters: Document, name: str, timeout: float | None) -> Process:
-        """What ComputeSystem.create_process does: `system` is the native handle, in use by the caller."""
-        wanted = dump(parameters)
+        """For ComputeSystem.create_process: `system` is the native handle, acquired by the caller."""
+        document = dump(parameters)
         place = ffi.new("HCS_PROCESS *")
         try:
-            info = _create(name, system, wanted, place, timeout)
+            info = _create(name, system, document, place, timeout)
         except BaseException:
             if place[0] != NULL:
                 computecore.HcsCloseProcess(place[0])
@@ -74,7 +73,7 @@ class Process(Handle):
 
     @classmethod
     def open(cls, system: Any, system_id: str, pid: int, name: str) -> Process:
-        """What ComputeSystem.open_process does. The stdio handles stay with whoever created the process; see `info`."""
+        """For ComputeSystem.open_process. The creator of the process has its stdio handles; `info` returns new ones."""
         raw = _open(system, pid, name)
         try:
             return cls._listen(system_id, pid, None, raw, name)
@@ -91,9 +90,8 @@ class Process(Handle):
             subscription.release()
             raise errors.HcsError(code, name, detail="HcsSetProcessCallback failed")
         native = NativeHandle(raw, computecore.HcsCloseProcess, subscription)
-        # It may have ended before we registered. HCS is relied upon to tell us all the same; ask once, off
-        # everybody's way.
-        timers.after(LOST_EXIT_SECONDS, lambda: _look_for_exit(native, subscription))
+        # It may have exited before we registered. HCS should report that too; query once, in the timer's thread.
+        timers.after(LOST_EXIT_SECONDS, lambda: _poll_exit(native, subscription))
         return cls(system_id, pid, info, native, subscription)
 
     def info(self, timeout: float | None = None) -> ProcessInfo:
@@ -112,23 +110,23 @@ class Process(Handle):
 
     def modify(self, settings: Document, timeout: float | None = None) -> None:
         """Change the console's size or close the process's stdin (`Operation`: `ConsoleSize`, `CloseHandle`)."""
-        wanted = dump(settings)
-        self._run("Modify", lambda raw, op: computecore.HcsModifyProcess(raw, op, wanted), timeout)
+        document = dump(settings)
+        self._run("Modify", lambda raw, op: computecore.HcsModifyProcess(raw, op, document), timeout)
 
     def signal(self, options: Document | None = None) -> bool:
-        """Send a signal (`{"Signal": "CtrlC"}` …). False: the process had gone.
+        """Send a signal (`{"Signal": "CtrlC"}` …). False: the process had exited.
 
-        HCS may answer only when the target has died. So the call runs on a thread of its own; if it has not come back
-        after a moment, the signal counts as delivered, and the thread stays with the call until it does.
+        HCS may respond only after the target has exited. So the call runs in a thread of its own; if it has not
+        returned after SIGNAL_SECONDS, the signal counts as delivered, and the thread stays in the call.
         """
-        wanted = dump_optional(options)
+        document = dump_optional(options)
         outcome: list[errors.HcsError | None] = []
         done = allocate_lock()
         done.acquire()
 
         def send() -> None:
             try:
-                self._run("Signal", lambda raw, op: computecore.HcsSignalProcess(raw, op, wanted))
+                self._run("Signal", lambda raw, op: computecore.HcsSignalProcess(raw, op, document))
                 outcome.append(None)
             except errors.HcsError as error:
                 outcome.append(error)
@@ -143,18 +141,18 @@ class Process(Handle):
         return True
 
     def terminate(self, timeout: float | None = None) -> bool:
-        """Kill it. False: it had gone.
+        """Kill it. False: it had exited.
 
-        HCS handles signals of one (system handle, process) in turn, so that a kill would wait behind a signal that
-        blocks: it goes through a second handle of the system.
+        HCS serializes signals per system handle and process, so a kill would wait behind a signal that blocks: it uses
+        a second handle of the system.
         """
         name = self._name("Terminate")
         if self._native.closed:
             raise errors.AlreadyClosed(name)
         try:
-            self._terminate_elsewhere(name, timeout)
+            self._terminate_by_new_handle(name, timeout)
         except errors.HcsError as error:
-            if errors.is_access_denied(error):  # what TerminateProcess says of a dead process
+            if errors.is_access_denied(error):  # TerminateProcess on an exited process
                 return False
             if not errors.is_process_exited(error):
                 raise
@@ -162,7 +160,7 @@ class Process(Handle):
             return False
         return True
 
-    def _terminate_elsewhere(self, name: str, timeout: float | None) -> None:
+    def _terminate_by_new_handle(self, name: str, timeout: float | None) -> None:
         place = ffi.new("HCS_SYSTEM *")
         code = computecore.HcsOpenComputeSystem(text(self.system_id, name), operation.GENERIC_ALL, place)
         if code < 0:
@@ -177,17 +175,17 @@ class Process(Handle):
             computecore.HcsCloseComputeSystem(place[0])
 
     def _expect_exit(self) -> None:
-        """HCS says the process is gone: if the exit event does not come soon, those who wait must not wait forever."""
+        """HCS reports that the process has exited: if the exit event does not follow soon, finish without it."""
         native, subscription = self._native, self._subscription
-        timers.after(LOST_EXIT_SECONDS, lambda: _look_for_exit(native, subscription, events.Exit(-1)))
+        timers.after(LOST_EXIT_SECONDS, lambda: _poll_exit(native, subscription, events.Exit(-1)))
 
 
 def _create(name: str, system: Any, parameters: str, place: Any, timeout: float | None) -> ProcessInfo:
     """Start a process.
 
     For a process-isolated container the call may complete at once and leave an operation that cannot be waited for
-    (seen on Server 2022), although there is a process. Then, and only then, ask for its information anew: a short-lived
-    process may be gone by now. If that fails too, the first failure is the telling one.
+    (seen on Server 2022), although the process exists. Only then query its information again: a short-lived process may
+    have exited by now. If that fails too, the first error is the relevant one.
     """
     try:
         return operation.run_for_process(
@@ -211,8 +209,8 @@ def _open(system: Any, pid: int, name: str) -> Any:
     return place[0]
 
 
-def _look_for_exit(native: NativeHandle, subscription: events.Subscription, otherwise: Exit | None = None) -> None:
-    """Ask HCS whether the process has ended, if nobody has told us yet."""
+def _poll_exit(native: NativeHandle, subscription: events.Subscription, otherwise: Exit | None = None) -> None:
+    """Query HCS whether the process has exited, if that was not reported yet."""
     if subscription.exit is not None or native.closed:
         return
     name = subscription.name
@@ -222,7 +220,7 @@ def _look_for_exit(native: NativeHandle, subscription: events.Subscription, othe
         return
     try:
         document = operation.run(
-            name, lambda op: computecore.HcsGetProcessProperties(raw, op, NULL), timeout=QUESTION_SECONDS
+            name, lambda op: computecore.HcsGetProcessProperties(raw, op, NULL), timeout=QUERY_SECONDS
         )
         status = load_object(document, name)
     except errors.HcsError:
@@ -243,7 +241,7 @@ def _decode_exit(data: str, name: str) -> Exit:
 
 
 def _exit_of(status: Document) -> Exit:
-    """ProcessStatus. The exit code means something only if HCS's own wait for the process went well."""
+    """From ProcessStatus. The exit code is valid only if HCS's own wait for the process succeeded."""
     if status.get("LastWaitResult"):
         return events.Exit(-1)
     code = status.get("ExitCode")

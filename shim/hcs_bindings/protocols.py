@@ -1,7 +1,7 @@
-"""The functions of each DLL, as types. For type checkers only: never imported when the shim runs.
+"""The functions of each DLL, as types. For type checkers only: never imported at run time.
 
-`hcs.h` is what cffi reads; a test keeps the two in step. Integers are HRESULTs, signed, unless the name says
-otherwise. `Text` is a `PCWSTR`: a str, a buffer of ours, or NULL.
+cffi reads `hcs.h`; a test compares the two. Integers are signed HRESULTs unless the name says otherwise. `Text` is a
+`PCWSTR`: a str, a buffer, or NULL.
 """
 
 from __future__ import annotations

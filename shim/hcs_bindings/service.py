@@ -1,4 +1,4 @@
-"""The compute service itself: what it supports, and settings that belong to no compute system. Synchronous calls."""
+"""The compute service itself: its properties, and settings of no particular compute system. Synchronous calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def properties(*types: str) -> list[Any]:
-    """One answer for each of the named types (`Basic`, `ProcessorTopology`, `CpuGroup` …), in their order."""
+    """One result for each of the named types (`Basic`, `ProcessorTopology`, `CpuGroup` …), in their order."""
     name = f"hcs::GetServiceProperties: {' '.join(types)}".rstrip(": ")
     query = {"PropertyTypes": list(types)} if types else None
     place = out()
@@ -24,14 +24,14 @@ def properties(*types: str) -> list[Any]:
         raise errors.from_document(code, name, document)
     found = load_object(document, name).get("Properties")
     answers = found if isinstance(found, list) else []
-    if types and len(answers) != len(types):  # they are told apart by position only
+    if types and len(answers) != len(types):  # they are identified by position only
         detail = f"{len(types)} properties were asked for, {len(answers)} came"
         raise errors.HcsError(errors.UNEXPECTED, name, detail=detail)
     return answers
 
 
 def modify(settings: Document) -> Document:
-    """Change a setting of the service (`PropertyType`, `Settings`). The answer, if there is one."""
+    """Change a setting of the service (`PropertyType`, `Settings`). Returns the result, if there is one."""
     name = f"hcs::ModifyServiceSettings: {settings.get('PropertyType', '')}".rstrip(": ")
     place = out()
     code = computecore.HcsModifyServiceSettings(dump(settings), place)
@@ -42,7 +42,7 @@ def modify(settings: Document) -> Document:
 
 
 def submit_crash_report(report: str) -> None:
-    """Hand the data of a crash event on to Windows Error Reporting."""
+    """Submit the data of a crash event to Windows Error Reporting."""
     code = computecore.HcsSubmitWerReport(report)
     if code < 0:
         raise errors.HcsError(code, "hcs::SubmitWerReport")

@@ -1,8 +1,8 @@
 """Layers and the files of virtual machines.
 
-Two libraries have a say: vmcompute, whose functions the shim calls for layers under the WCIFS filter, and
-computestorage, for the overlay filter and for making writable layers. `parents` are (layer id, path) pairs, topmost
-first, base last.
+Two libraries implement them: vmcompute, which the shim uses for layers of the WCIFS filter, and computestorage, which
+it uses for the overlay filter. The functions that the shim does not call (import, export, base layers, writable layers)
+are public API for programs that manage layers. `parents` are (layer id, path) pairs, topmost first, base last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA_VERSION = {"Major": 2, "Minor": 1}
 
 # Concurrent PrepareLayer calls time out.
 _prepare_lock = allocate_lock()
-# An empty string, not NULL, is what the driver's home directory must be. Both are kept for the life of the process.
+# The driver's home directory must be an empty string, not NULL. Both buffers live as long as the process.
 _no_home = wide("")
 _driver = ffi.new("DriverInfo *", (FILTER_DRIVER, _no_home))
 
@@ -51,7 +51,7 @@ class _Descriptors:
 
 
 def name_to_guid(name: str) -> str:
-    """The id that Windows gives a layer: a function of the last component of its path."""
+    """The id of a layer: Windows computes it from the last component of its path."""
     operation = f"hcsshim::NameToGuid failed in Win32: {name}"
     result = ffi.new("GUID *")
     _check(vmcompute.NameToGuid(text(name, operation), result), operation)
@@ -59,7 +59,7 @@ def name_to_guid(name: str) -> str:
 
 
 def create_sandbox_layer(path: str, parents: Parents) -> None:
-    """Make a scratch layer (`sandbox.vhdx`) for a container on top of `parents`."""
+    """Create a scratch layer (`sandbox.vhdx`) for a container on top of `parents`."""
     operation = f"hcsshim::CreateScratchLayer failed in Win32: {path}"
     layers = _Descriptors(parents, operation)
     _check(vmcompute.CreateSandboxLayer(_driver, text(path, operation), NULL, layers.array, layers.count), operation)
@@ -77,7 +77,7 @@ def deactivate_layer(path: str) -> None:
 
 
 def prepare_layer(path: str, parents: Parents) -> None:
-    """Put the filter over an active layer, so that it shows its parents' files too."""
+    """Attach the filter to an active layer, so that it shows its parents' files too."""
     operation = f"hcsshim::PrepareLayer failed in Win32: {path}"
     layers = _Descriptors(parents, operation)
     with _prepare_lock:

@@ -1,12 +1,11 @@
 """Strings and documents across the C boundary.
 
-In: a Python str may be given as it is to a `PCWSTR` argument; cffi makes the UTF-16 copy (no byte order mark) and
-keeps it until the call returns, and HCS copies what it keeps. Only a string that a *structure* points to must be held
-by hand (`wide`).
+In: a Python str may be passed to a `PCWSTR` argument; cffi makes a UTF-16 copy (no byte order mark) that lives until
+the call returns, and HCS copies what it keeps. Only a string that a *structure* points to must be kept alive by the
+caller (`wide`).
 
-Out: a returned document belongs to us and is freed on every path, with `LocalFree` for computecore and computestorage
-and with `CoTaskMemFree` for computenetwork and vmcompute. A NULL pointer is an empty document, on success as well as
-on failure.
+Out: the caller frees a returned document, on every path, with `LocalFree` for computecore and computestorage and with
+`CoTaskMemFree` for computenetwork and vmcompute. A NULL pointer is an empty document, on success and on failure.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ NULL = ffi.NULL
 
 
 def text(value: str, operation: str) -> str:
-    """`value`, if C can take it: a NUL inside would silently cut off what follows."""
+    """`value`, unless it contains a NUL, which would silently truncate it."""
     if "\0" in value:
         raise errors.HcsError(errors.INVALID_ARGUMENT, operation, detail="a name or path has a NUL character in it")
     return value
 
 
 def wide(value: str) -> Any:
-    """A UTF-16 buffer of our own; it lives as long as the caller holds it."""
+    """A new UTF-16 buffer; it lives as long as the caller keeps it."""
     return ffi.new("char16_t[]", value)
 
 
 def out() -> Any:
-    """A place for a string that the callee allocates, NULL to begin with."""
+    """An out parameter for a string that the callee allocates, initially NULL."""
     return ffi.new("char16_t **")
 
 
@@ -52,27 +51,27 @@ def _take(place: Any, free: Callable[[Any], object]) -> str:
 
 
 def take_local(place: Any) -> str:
-    """The string computecore or computestorage put there, freed."""
+    """The string that computecore or computestorage returned; its memory is freed."""
     return _take(place, library.kernel32.LocalFree)
 
 
 def take_task(place: Any) -> str:
-    """The string computenetwork or vmcompute put there, freed."""
+    """The string that computenetwork or vmcompute returned; its memory is freed."""
     return _take(place, library.ole32.CoTaskMemFree)
 
 
 def dump(document: object) -> str:
-    """A document as HCS reads it: plain JSON, no spaces, text unescaped."""
+    """A document for HCS: JSON without spaces, text unescaped."""
     return dumps(document)
 
 
 def dump_optional(document: object) -> Any:
-    """A document, or NULL for none: what options and queries want."""
+    """A document, or NULL for None: for options and queries."""
     return NULL if document is None else dump(document)
 
 
 def load(document: str, operation: str) -> Any:
-    """What an answer says. Where HCS must answer with a document, none at all or a broken one is a failure."""
+    """Parse a result document. Raises HcsError if it is missing or broken."""
     try:
         return loads(document)
     except ValueError as cause:

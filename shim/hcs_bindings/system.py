@@ -1,8 +1,8 @@
 """A compute system: a container, or a utility VM.
 
-Every method blocks until HCS has answered and may be called from any thread. Documents are dicts. A system outlives
-the handle and the process that made it, unless its document says `ShouldTerminateOnLastHandleClosed`; its end is the
-exit event, not the answer to `terminate`.
+Every method blocks until HCS has responded and may be called from any thread. Documents are dicts. A system outlives
+the handle and the process that created it, unless its document sets `ShouldTerminateOnLastHandleClosed`; the exit event
+reports its end, not the result of `terminate`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# How long create, start, pause, resume and save may take. Others take as long as the caller lets them.
+# Of create, start, pause, resume and save. The default of the others is no timeout.
 DEFAULT_TIMEOUT = 240.0
 
 
@@ -38,10 +38,10 @@ class ComputeSystem(Handle):
 
     @classmethod
     def create(cls, id: str, document: Document, timeout: float | None = DEFAULT_TIMEOUT) -> ComputeSystem:
-        """Make a system in state Created.
+        """Create a system, which is then in state Created.
 
-        If it comes too late, or cannot be listened to, it is terminated again. A create that HCS refused made
-        nothing, and must not terminate anything: the refusal may be that a system of this id exists.
+        If the call times out, or the callback cannot be registered, the system is terminated again. A create that HCS
+        rejected has created nothing and must not terminate anything: a system of this id may exist already.
         """
         name = f"hcs::CreateComputeSystem {id}"
         wide_id, configuration = text(id, name), dump(document)
@@ -54,15 +54,15 @@ class ComputeSystem(Handle):
             return cls._listen(id, place[0], name)
         except BaseException as error:
             if place[0] != NULL:
-                refused = created is None and isinstance(error, errors.HcsError) and not errors.is_timeout(error)
-                if not refused:
+                rejected = created is None and isinstance(error, errors.HcsError) and not errors.is_timeout(error)
+                if not rejected:
                     _terminate(place[0], name)
                 computecore.HcsCloseComputeSystem(place[0])
             raise
 
     @classmethod
     def open(cls, id: str) -> ComputeSystem:
-        """A handle of a system that exists, whoever made it."""
+        """A handle of an existing system."""
         name = f"hcs::System::Open {id}"
         place = ffi.new("HCS_SYSTEM *")
         code = computecore.HcsOpenComputeSystem(text(id, name), operation.GENERIC_ALL, place)
@@ -76,7 +76,7 @@ class ComputeSystem(Handle):
 
     @classmethod
     def _listen(cls, id: str, raw: Any, name: str) -> ComputeSystem:
-        """Register for events before anything can happen. On failure `raw` is still the caller's to close."""
+        """Register for events before anything can happen. On failure the caller must close `raw`."""
         subscription = events.Subscription(f"hcs::System {id}", events.SYSTEM_EXITED, _decode_exit)
         context = events.register(subscription)
         code = computecore.HcsSetComputeSystemCallback(raw, 0, context, events.native_callback)
@@ -87,26 +87,26 @@ class ComputeSystem(Handle):
 
     @staticmethod
     def enumerate(query: Document | None = None, timeout: float | None = None) -> list[Document]:
-        """The basic properties of all systems, or of those the query (`Ids`, `Names`, `Types`, `Owners`) asks for."""
+        """The basic properties of all systems, or of those that a query (`Ids`, `Names`, `Types`, `Owners`) selects."""
         name = "hcs::EnumerateComputeSystems"
-        wanted = dump_optional(query)
-        document = operation.run(name, lambda op: computecore.HcsEnumerateComputeSystems(wanted, op), timeout)
-        found = load(document, name)
+        document = dump_optional(query)
+        result = operation.run(name, lambda op: computecore.HcsEnumerateComputeSystems(document, op), timeout)
+        found = load(result, name)
         return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
     def start(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
-        wanted = dump_optional(options)
-        self._run("Start", lambda raw, op: computecore.HcsStartComputeSystem(raw, op, wanted), timeout)
+        document = dump_optional(options)
+        self._run("Start", lambda raw, op: computecore.HcsStartComputeSystem(raw, op, document), timeout)
 
     def shutdown(self, options: Document | None = None) -> bool:
-        """Ask the guest to stop; `on_exit` tells when it has. False: HCS said at once that nothing is left to stop."""
-        wanted = dump_optional(options)
-        return self._stop("Shutdown", lambda raw, op: computecore.HcsShutDownComputeSystem(raw, op, wanted))
+        """Request a shutdown of the guest; `on_exit` reports its end. False: the system was stopped already."""
+        document = dump_optional(options)
+        return self._stop("Shutdown", lambda raw, op: computecore.HcsShutDownComputeSystem(raw, op, document))
 
     def terminate(self, options: Document | None = None) -> bool:
-        """Stop it by force; `on_exit` tells when it has. False: HCS said at once that nothing is left to stop."""
-        wanted = dump_optional(options)
-        return self._stop("Terminate", lambda raw, op: computecore.HcsTerminateComputeSystem(raw, op, wanted))
+        """Terminate it; `on_exit` reports its end. False: the system was stopped already."""
+        document = dump_optional(options)
+        return self._stop("Terminate", lambda raw, op: computecore.HcsTerminateComputeSystem(raw, op, document))
 
     def _stop(self, verb: str, call: Any) -> bool:
         name = self._name(verb)
@@ -122,27 +122,27 @@ class ComputeSystem(Handle):
         return True
 
     def pause(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
-        wanted = dump_optional(options)
-        self._run("Pause", lambda raw, op: computecore.HcsPauseComputeSystem(raw, op, wanted), timeout)
+        document = dump_optional(options)
+        self._run("Pause", lambda raw, op: computecore.HcsPauseComputeSystem(raw, op, document), timeout)
 
     def resume(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
-        wanted = dump_optional(options)
-        self._run("Resume", lambda raw, op: computecore.HcsResumeComputeSystem(raw, op, wanted), timeout)
+        document = dump_optional(options)
+        self._run("Resume", lambda raw, op: computecore.HcsResumeComputeSystem(raw, op, document), timeout)
 
     def save(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
-        """Save a paused system's state; it is stopped then."""
-        wanted = dump_optional(options)
-        self._run("Save", lambda raw, op: computecore.HcsSaveComputeSystem(raw, op, wanted), timeout)
+        """Save the state of a paused system, which is stopped then."""
+        document = dump_optional(options)
+        self._run("Save", lambda raw, op: computecore.HcsSaveComputeSystem(raw, op, document), timeout)
 
     def modify(self, request: Document, timeout: float | None = None) -> None:
         """One ModifySettingRequest: `ResourcePath`, `RequestType`, `Settings`."""
-        wanted = dump(request)
-        self._run("Modify", lambda raw, op: computecore.HcsModifyComputeSystem(raw, op, wanted, NULL), timeout)
+        document = dump(request)
+        self._run("Modify", lambda raw, op: computecore.HcsModifyComputeSystem(raw, op, document, NULL), timeout)
 
     def properties(self, *types: str, timeout: float | None = None) -> Document:
         """Its basic properties, and those of the named types (`Statistics`, `ProcessList`, `Memory` …).
 
-        Members may be absent: zero.
+        HCS omits members that are zero.
         """
         query = dump({"PropertyTypes": list(types)}) if types else NULL
         document = self._run(
@@ -168,7 +168,7 @@ class ComputeSystem(Handle):
 
 
 def _terminate(raw: Any, name: str) -> None:
-    """Undo a create. It has failed already, so this may fail in silence."""
+    """Undo a failed create. Its own errors are ignored."""
     try:
         operation.submit(name, lambda op: computecore.HcsTerminateComputeSystem(raw, op, NULL))
     except errors.HcsError:
@@ -178,7 +178,7 @@ def _terminate(raw: Any, name: str) -> None:
 def _decode_exit(data: str, name: str) -> Exit:
     """SystemExitStatus.
 
-    Old builds leave `ExitType` and `Attribution` out; a broken document is an exit all the same.
+    Old builds omit `ExitType` and `Attribution`; a broken document still counts as an exit.
     """
     try:
         status = load_object(data, name) if data else {}

@@ -1,4 +1,4 @@
-"""Things to do a moment later. One thread while there is something to wait for, none otherwise."""
+"""Delayed calls. One thread while calls are waiting, none otherwise."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _lock = allocate_lock()
 _waiting: list[tuple[float, int, Callable[[], object]]] = []
 _count = 0
 _running = False
-# Held while nobody calls; released to wake the thread early.
-_bell = allocate_lock()
-_bell.acquire()
+# Held; released to wake the thread early.
+_wake = allocate_lock()
+_wake.acquire()
 
 
 def after(seconds: float, function: Callable[[], object]) -> None:
-    """Call `function` on a thread of the bindings, not before `seconds` have passed. If it blocks, others come late."""
+    """Call `function` in the timer's thread after `seconds`. If it blocks, later calls are delayed."""
     global _count, _running
     with _lock:
         _count += 1
@@ -28,8 +28,8 @@ def after(seconds: float, function: Callable[[], object]) -> None:
         if not _running:
             _running = True
             start_new_thread(_loop, ())
-        elif _waiting[0][1] == _count and _bell.locked():
-            _bell.release()
+        elif _waiting[0][1] == _count and _wake.locked():
+            _wake.release()
 
 
 def _loop() -> None:
@@ -42,7 +42,7 @@ def _loop() -> None:
             delay = _waiting[0][0] - monotonic()
             function = heappop(_waiting)[2] if delay <= 0 else None
         if function is None:
-            _bell.acquire(timeout=delay)
+            _wake.acquire(timeout=delay)
             continue
         try:
             function()

@@ -1,4 +1,4 @@
-"""Which build of Windows this host is. On Linux that is for the emulator to say: it may claim any."""
+"""The Windows build of this host. On Linux the emulator reports it, and may report any."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _build = 0
 
 
 def windows_build() -> int:
-    """Asked once per process. RtlGetVersion says the truth; other ways tell programs what they were made for."""
+    """Queried once per process. RtlGetVersion is exact; other functions report what the manifest declares."""
     global _build
     if not _build:
         version: Any = ffi.new("RTL_OSVERSIONINFOW *")

@@ -1,1 +1,1 @@
-"""OCI specs, runtime options and annotations: read once, checked, typed. Knows nothing of how a container is made."""
+"""OCI specs, runtime options and annotations: parsed once, checked, typed. Knows nothing of HCS."""

@@ -1,9 +1,9 @@
-"""What is wrong with the input, in a sentence that says where and what to do."""
+"""Errors of the input, with a message that names the place and the next step."""
 
 from __future__ import annotations
 
-# The kinds are containerd's own words; the task service looks its status codes up by them. Most of what can be wrong
-# with a spec is of no kind, as with Microsoft's shim: clients see UNKNOWN and the sentence.
+# The kinds are containerd's error names; the task service maps them to status codes. Most errors of a spec have no
+# kind, as in Microsoft's shim: clients get UNKNOWN and the message.
 NO_KIND = ""
 INVALID_ARGUMENT = "invalid argument"
 FAILED_PRECONDITION = "failed precondition"
@@ -11,7 +11,7 @@ UNIMPLEMENTED = "not implemented"
 
 
 class InvalidSpec(Exception):  # noqa: N818
-    """A spec, options or an annotation that cannot be followed. `str()` is for the person who wrote it."""
+    """A spec, options or an annotation that cannot be applied. `str()` is for its author."""
 
     def __init__(self, message: str, kind: str = NO_KIND) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class InvalidSpec(Exception):  # noqa: N818
 
 
 class InvalidOption(InvalidSpec):
-    """Runtime options that cannot be followed: whoever configured the runtime has to change them."""
+    """Runtime options that cannot be applied: containerd's configuration must change."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, INVALID_ARGUMENT)

@@ -1,13 +1,13 @@
-"""What happens to a spec before anything is made of it.
+"""Normalizes a spec before the container is created.
 
-Isolation is settled, options become annotations, contradictions are refused, and what is there for nothing is noted.
-The same for sandboxes, workloads and containers that stand alone.
+It decides the isolation, copies options to annotations, rejects contradictions, and warns of settings without effect.
+The same for sandboxes, workloads and standalone containers.
 """
 
 from __future__ import annotations
 
 from shim.oci.annotations import container as names
-from shim.oci.annotations.table import note, review
+from shim.oci.annotations.table import check_annotations, warn_once
 from shim.oci.errors import InvalidSpec
 from shim.oci.options import HYPERVISOR, Options
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def normalize_spec(spec: Spec, options: Options) -> None:
-    """Change the spec to what is meant, or say what contradicts what."""
+    """Change the spec in place. Raises InvalidSpec for a contradiction."""
     spec.options = options.values
-    _settle_isolation(spec, options)
+    _set_isolation(spec, options)
     _copy_options(spec, options)
-    given = list(spec.annotations)  # what the next line adds, nobody has asked for by name
+    given = list(spec.annotations)  # without those that the next line adds
     _expand(spec.annotations)
     _check_host_process(spec.annotations)
     if not options.is_empty and options.values.sandbox_platform:
         _check_platform(spec, options.values.sandbox_platform)
     if not spec.has_windows and not spec.has_linux:
         raise InvalidSpec("the spec has neither a windows nor a linux section: give the one of the container's system")
-    _ = spec.pod_role  # refuses what is no role
-    _ = spec.requested_build  # refuses what is no version
-    review(spec, given)
+    _ = spec.pod_role  # raises for an invalid role
+    _ = spec.requested_build  # raises for an invalid version
+    check_annotations(spec, given)
     for sentence in options.ineffective(spec.is_isolated):
-        note(spec, sentence)
+        warn_once(spec, sentence)
 
 
-def _settle_isolation(spec: Spec, options: Options) -> None:
+def _set_isolation(spec: Spec, options: Options) -> None:
     if options.values.sandbox_isolation == HYPERVISOR:
         spec.isolate()
     elif spec.is_isolated and not options.is_empty:

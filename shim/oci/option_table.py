@@ -1,7 +1,7 @@
-"""The runtime options, one row for each: what is allowed, what it does, or why it does nothing.
+"""The runtime options, one row each: allowed values and effect, or why it has none.
 
-`docs/reference/options.md` is made of these rows. Fields have the names of the protobuf message; keys are Go's names,
-as they stand in containerd's configuration.
+`docs/reference/options.md` is generated from these rows. Fields have the names of the protobuf message; keys are Go's
+names, as in containerd's configuration.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Option:
         return {bool: "true or false", str: "text", dict: "a table of texts"}[self.kind]
 
     def allows(self, value: Any) -> bool:
-        """The exact type: true is no number. No text is always allowed, and means nothing."""
+        """Checks the exact type: true is no number. An empty text is always allowed and counts as not set."""
         if type(value) is not self.kind:
             return False
         if self.field == "sandbox_platform":
@@ -162,7 +162,7 @@ OPTIONS = (
         20, "scrub_logs", "ScrubLogs", bool,
         "Environment, arguments and annotations are left out of the log. Not set, they are, too.",
     ),
-    # Our own: no field of the message, so it comes by TOML only.
+    # Our own option: not in the protobuf message, so it comes as TOML only.
     Option(
         0, "sandbox_os_version", "SandboxOsVersion", str,
         "The version of Windows that containers, or VMs, are to be; see "

@@ -1,8 +1,8 @@
-"""Runtime options: what containerd's configuration says for every container of a runtime.
+"""Runtime options: containerd's configuration for every container of a runtime.
 
 They come as `containerd.runhcs.v1.Options`, or, under a runtime type that containerd does not know, as
 `runtimeoptions.v1.Options` with TOML text or the path of a TOML file. TOML keys are Go's field names, in any case:
-the proto name without its underscores. What a key or a value may be is in `shim.oci.option_table`.
+the proto name without its underscores. `shim.oci.option_table` has the allowed keys and values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from shim.api.wellknown import Any as Packed
 
-# What Linux clients may send whatever the runtime is. Nothing in it concerns this shim.
+# Linux clients may send it for any runtime. This shim ignores it.
 RUNC_OPTIONS = "containerd.runc.v1.Options"
 PROCESS = Values.SandboxIsolation.PROCESS
 HYPERVISOR = Values.SandboxIsolation.HYPERVISOR
@@ -35,19 +35,19 @@ _MAX_FILE = 1 << 20
 
 
 class Options:
-    """Decoded and checked."""
+    """Decoded and checked runtime options."""
 
     __slots__ = ("is_empty", "os_version", "values")
 
     def __init__(self, values: Values | None = None, os_version: str = "") -> None:
         self.values = values or Values()
-        #: SandboxOsVersion, as it was written.
+        #: SandboxOsVersion, as configured.
         self.os_version = os_version
         #: Absent, or all default: then isolation and platform are not checked against the spec.
         self.is_empty = self.values == Values() and not os_version
 
     def ineffective(self, isolated: bool) -> list[str]:
-        """A sentence for each option that is set for nothing."""
+        """A warning for each option that is set and has no effect."""
         sentences = []
         for option in OPTIONS:
             if option.number and getattr(self.values, option.field):
@@ -142,8 +142,8 @@ def _check(option: Option, value: Any, source: str) -> None:
 
 def _unknown(key: str, value: Any, source: str) -> InvalidOption:
     plain = key.replace("_", "").lower()
-    meant = next((option.key for option in OPTIONS if option.key.lower() == plain), "")
-    hint = f"did you mean {meant}?" if meant else f"options are {', '.join(option.key for option in OPTIONS)}"
+    similar = next((option.key for option in OPTIONS if option.key.lower() == plain), "")
+    hint = f"did you mean {similar}?" if similar else f"options are {', '.join(option.key for option in OPTIONS)}"
     return InvalidOption(f"{key} in {source}, set to {_show(value)}, is no option: {hint}")
 
 

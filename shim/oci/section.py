@@ -1,6 +1,6 @@
-"""A JSON object of a spec, with typed questions.
+"""A JSON object of a spec, with typed getters.
 
-Missing, null and empty are the same; a wrong type is refused by its path.
+Missing, null and empty are the same; a wrong type raises an error with its path.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Section:
         value = self.values.get(name)
         if value is None:
             return default
-        if type(value) is not kind:  # exactly: a bool is no number
+        if type(value) is not kind:  # the exact type: a bool is no number
             raise wrong_type(self.where(name), value, kind)
         return value
 

@@ -1,4 +1,5 @@
-"""The OCI spec of a container: `config.json` of its bundle, and the questions the shim asks of it."""
+"""The OCI spec of a container, `config.json` of its bundle
+(https://github.com/opencontainers/runtime-spec/blob/main/config.md)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def load(bundle: str) -> Spec:
 
 
 def parse(data: bytes, source: str) -> dict[str, Any]:
-    """A JSON object, or a sentence that names where it came from."""
+    """Parse a JSON object. An error names its source."""
     try:
         value = loads(data)
     except ValueError as error:
@@ -49,12 +50,12 @@ def parse(data: bytes, source: str) -> dict[str, Any]:
 
 
 def parse_process(data: bytes) -> Section:
-    """The process of an exec, as it comes in its request."""
+    """The process of an exec, from its request."""
     return Section(parse(data, "the exec's process"), "process")
 
 
 class Spec:
-    """One spec. `annotations` may be added to, before the first question that depends on them."""
+    """One spec. Annotations may be added before the first property that depends on them is read."""
 
     __slots__ = ("annotations", "document", "options")
 
@@ -65,10 +66,10 @@ class Spec:
             if not isinstance(value, str):
                 raise wrong_type(given.where(name), value, str)
         self.annotations = Annotations(dict(given.values))
-        #: The runtime options that go with it, once `shim.oci.normalize.normalize_spec` has seen both.
+        #: The runtime options, set by `shim.oci.normalize.normalize_spec`.
         self.options = Options()
 
-    # What kind of container it asks for.
+    # The kind of container.
 
     @property
     def has_linux(self) -> bool:
@@ -90,7 +91,7 @@ class Spec:
 
     @property
     def is_plain_linux(self) -> bool:
-        """A Linux container with no word of Windows, as tools on Linux make them."""
+        """A Linux container without a windows section, as tools on Linux create them."""
         return self.has_linux and not self.has_windows
 
     @property
@@ -100,11 +101,11 @@ class Spec:
 
     @property
     def is_host_process(self) -> bool:
-        """A process of the host, or of the VM it is in. A plain Linux spec can ask for one, too."""
+        """A host-process container, on the host or in its VM. A plain Linux spec can request one, too."""
         return not self.is_lcow and self.annotations.is_exactly_true(names.HOST_PROCESS)
 
     def isolate(self) -> None:
-        """Ask for a utility VM, if the spec does not yet."""
+        """Request a utility VM, if the spec does not yet."""
         values = self.document.values
         windows = values["windows"] = values.get("windows") or {}
         if windows.get("hyperv") is None:
@@ -133,7 +134,7 @@ class Spec:
 
     @property
     def requested_build(self) -> int:
-        """The build of Windows that was asked for (SandboxOsVersion); 0 when none was."""
+        """The requested Windows build (SandboxOsVersion); 0 if none."""
         if names.SANDBOX_OS_VERSION not in self.annotations:
             return 0
         return windows_versions.parse(

@@ -1,14 +1,15 @@
-"""Builds of Windows: how people write them, and which image runs on which host.
+"""Windows builds: how users write them, and which image runs on which host.
 
-Where the rule differs between containerd and Microsoft's shim, containerd's is followed: it is the corrected one, and a
-shim must not refuse what containerd has chosen.
+Where the rules of containerd and Microsoft's shim differ, containerd's apply: they are the corrected ones, and a shim
+must not reject what containerd has chosen. See
+https://learn.microsoft.com/en-us/virtualization/windowscontainers/deploy-containers/version-compatibility.
 """
 
 from __future__ import annotations
 
 from shim.oci.errors import InvalidOption
 
-# Releases whose base images are or were published, by the names of their tags.
+# Releases with published base images, by their tags.
 RELEASES = {
     "1607": 14393,
     "ltsc2016": 14393,
@@ -24,19 +25,19 @@ RELEASES = {
     "23h2": 25398,
     "ltsc2025": 26100,
 }
-# From the first on, a host runs images of its own generation and of the one before: the interfaces are stable.
+# From the first on, a host runs images of its own and of the previous generation: their interfaces are stable.
 GENERATIONS = (20348, 26100)
 ALLOWED = "a build (20348), a version (10.0.20348) or a release (ltsc2022)"
-# Builds have been numbers of five digits since the first Windows that had containers, and fit 16 bits.
+# Builds have had five digits since the first Windows with containers, and fit 16 bits.
 _LOWEST, _HIGHEST = 10000, 65535
 
 
 def parse(text: str, where: str) -> int:
-    """The build that is meant. A release name may be any of RELEASES; the fourth part of a version does not matter."""
-    wanted = text.strip().lower()
-    if wanted in RELEASES:
-        return RELEASES[wanted]
-    parts = wanted.split(".")
+    """The build of a version or release name (RELEASES); the fourth part of a version is ignored."""
+    lower = text.strip().lower()
+    if lower in RELEASES:
+        return RELEASES[lower]
+    parts = lower.split(".")
     if all(part.isascii() and part.isdigit() and len(part) < 6 for part in parts):
         if len(parts) in (3, 4) and parts[:2] == ["10", "0"]:
             parts = parts[2:3]
@@ -54,10 +55,10 @@ def oldest_on(host: int) -> int:
 
 
 def runs_in_process(host: int, image: int) -> bool:
-    """Whether process isolation is possible: up to 20348 for the same build, from then on for the generation before."""
+    """Whether process isolation is possible: below build 20348 for the same build, then for the previous generation."""
     return oldest_on(host) <= image <= host
 
 
 def runs_in_vm(host: int, image: int) -> bool:
-    """Whether hypervisor isolation is: a VM has the image's own kernel, which must not be newer than the host."""
+    """Whether hypervisor isolation is possible: the image's kernel, in the VM, must not be newer."""
     return image <= host

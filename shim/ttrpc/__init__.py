@@ -1,4 +1,5 @@
-"""ttrpc: containerd's small RPC protocol. PROTOCOL.md, beside this file, says what goes over the wire.
+"""ttrpc: containerd's RPC protocol. PROTOCOL.md, beside this file, describes the wire format.
 
-Nothing is imported here, so that who needs only the frames (`core`, `envelope`) does not pay for the server.
+The specification: https://github.com/containerd/ttrpc/blob/main/PROTOCOL.md. Nothing is imported here, so that a user
+of the frames only (`core`, `envelope`) does not import the server.
 """

@@ -1,7 +1,7 @@
 """A call as its handler sees it, and the frames that end it.
 
-A call ends once: by an answer, by its deadline, or with its connection. Whoever claims it first (`Call._claim`) ends
-it; later answers go nowhere, which is harmless, since the peer has forgotten the stream as well.
+A call ends once: with a response, at its deadline, or with its connection. The first thread that claims it
+(`Call._claim`) ends it; a later response is dropped, which is harmless, since the peer has closed the stream as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Deferred(bytes):
-    """What a handler returns instead of an answer that will be given later."""
+    """Returned by a handler that responds later."""
 
 
 DEFERRED = _Deferred()
@@ -51,14 +51,14 @@ def answer_frame(stream: int, payload: bytes) -> bytes:
 class Call:
     """One call as its handler sees it."""
 
-    __slots__ = ("_cancelled", "_over", "_route", "connection", "deadline", "metadata", "payload", "stream_id")
+    __slots__ = ("_cancelled", "_ended", "_route", "connection", "deadline", "metadata", "payload", "stream_id")
 
     def __init__(self, connection: Connection, stream_id: int, request: Request, deadline: float | None) -> None:
         self.connection = connection
         self.stream_id = stream_id
         self._route, self.payload, _, self.metadata = request
         self.deadline = deadline  # in time.monotonic() seconds
-        self._over = False
+        self._ended = False
         self._cancelled: Callable[[], None] | None = None
 
     @property
@@ -71,39 +71,39 @@ class Call:
 
     @property
     def done(self) -> bool:
-        """Answered, out of time, or its connection gone: nobody waits for it any more."""
-        return self._over
+        """Answered, timed out, or its connection closed: the client no longer waits."""
+        return self._ended
 
     def defer(self, cancelled: Callable[[], None] | None = None) -> bytes:
-        """`return call.defer()`: the answer comes later, from any thread, by `reply` or `fail`. `cancelled` is called
-        if the call ends before that, so that whoever keeps the call can let go of it."""
+        """`return call.defer()`: any thread responds later with `reply` or `fail`. `cancelled` is called if the call
+        ends before that, so that its owner can drop the call."""
         self._cancelled = cancelled
-        if not self.connection.keep(self):
-            self._tell_cancelled()
+        if not self.connection.register(self):
+            self._notify_cancelled()
         return DEFERRED
 
     def reply(self, payload: bytes) -> bool:
-        """Answer. False if nobody waits for it any more."""
+        """Respond. False if the call has ended already."""
         frame = answer_frame(self.stream_id, payload)
-        return self._settle() and self.connection.send(frame)
+        return self._claim_for_response() and self.connection.send(frame)
 
     def fail(self, error: BaseException) -> bool:
-        return self._settle() and self.connection.send(error_frame(self.stream_id, *status_of(error)))
+        return self._claim_for_response() and self.connection.send(error_frame(self.stream_id, *status_of(error)))
 
     def expire(self) -> None:
-        """Its deadline has passed."""
+        """Fail the call: its deadline has passed."""
         if self._claim():
             self.connection.send(error_frame(self.stream_id, DEADLINE_EXCEEDED, "context deadline exceeded"))
-            self._tell_cancelled()
+            self._notify_cancelled()
 
     def drop(self) -> None:
-        """It ends without an answer."""
+        """End the call without a response."""
         if self._claim():
-            self._tell_cancelled()
+            self._notify_cancelled()
 
-    def _settle(self) -> bool:
-        """For an answer: nobody can be told of a cancellation any more. Who would be most often keeps the call, in a
-        circle of references with all that hangs on it, which only the collector would find, and late."""
+    def _claim_for_response(self) -> bool:
+        """Claim the call and drop `cancelled`: its owner usually references the call, and the reference cycle would
+        live until the garbage collector runs."""
         if not self._claim():
             return False
         self._cancelled = None
@@ -112,16 +112,16 @@ class Call:
     def _claim(self) -> bool:
         connection = self.connection
         with connection.lock:
-            if self._over:
+            if self._ended:
                 return False
-            self._over = True
-            kept = connection.calls.pop(self.stream_id, None)
+            self._ended = True
+            registered = connection.calls.pop(self.stream_id, None)
             connection.streams.end(self.stream_id)
-        if kept is not None and self.deadline is not None:
-            connection.server.deadlines.settled()
+        if registered is not None and self.deadline is not None:
+            connection.server.deadlines.call_ended()
         return True
 
-    def _tell_cancelled(self) -> None:
+    def _notify_cancelled(self) -> None:
         cancelled, self._cancelled = self._cancelled, None
         if cancelled is not None:
             try:
@@ -132,33 +132,33 @@ class Call:
 
 class ServerStream(Call):
     """A streaming call: its handler receives messages, sends messages, and ends it by returning (bytes: the single
-    answer of a client-streaming call; None: no more messages) or by raising."""
+    response of a client-streaming call; None: no more messages) or by raising."""
 
     __slots__ = ("_messages",)
 
     def __init__(self, connection: Connection, stream_id: int, request: Request, deadline: float | None) -> None:
         super().__init__(connection, stream_id, request, deadline)
-        from shim.ttrpc.messages import Messages  # for streams only, which few calls are
+        from shim.ttrpc.messages import Messages  # few calls are streams
 
         self._messages = Messages()
 
     def recv(self, timeout: float | None = None) -> bytes | None:
-        """The next message, None when the client has no more. Raises TimeoutError, and StatusError if the call is
-        over."""
+        """The next message, None when the client has no more. Raises TimeoutError, and StatusError if the call has
+        ended."""
         return self._messages.get(timeout)
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._messages)
 
     def send(self, data: bytes) -> None:
-        """Send one message. Waits while the client does not read."""
+        """Send one message. Blocks while the client does not read."""
         if len(data) > MAX_DATA:
             raise StatusError(RESOURCE_EXHAUSTED, f"the message is {len(data)} bytes long, the most is {MAX_DATA}")
         frame = encode_frame(self.stream_id, DATA, 0, data)
         outbox = self.connection.outbox
-        while outbox.size > HIGH_WATER and not self._over:
-            outbox.wait_for_room(1.0)
-        if self._over or not self.connection.send(frame):
+        while outbox.size > HIGH_WATER and not self._ended:
+            outbox.wait_for_space(1.0)
+        if self._ended or not self.connection.send(frame):
             raise StatusError(CANCELLED, "context canceled")
 
     def feed(self, data: bytes | None, closes: bool) -> None:
@@ -173,6 +173,6 @@ class ServerStream(Call):
         if self._claim():
             self.connection.send(encode_frame(self.stream_id, DATA, REMOTE_CLOSED | NO_DATA, b""))
 
-    def _tell_cancelled(self) -> None:
+    def _notify_cancelled(self) -> None:
         self._messages.close(StatusError(CANCELLED, "context canceled"))
-        super()._tell_cancelled()
+        super()._notify_cancelled()

@@ -1,7 +1,7 @@
-"""The client: any number of threads share one connection; one thread reads the answers.
+"""The client: any number of threads share one connection; one thread reads the responses.
 
-A caller waits on a lock of its own. It gives up at its timeout without telling the server (the protocol has no word for
-that), and the late answer finds nobody. When the connection ends, however that happens, every caller is woken.
+Each caller waits on a lock of its own. After its timeout it returns without a message to the server (the protocol has
+none for that), and the late response is dropped. When the connection ends, every caller is woken.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ READ_SIZE = 64 << 10
 
 
 class _Pending:
-    """A unary call that waits for its answer."""
+    """A unary call that waits for its response."""
 
     __slots__ = ("error", "payload", "wake")
 
@@ -51,7 +51,7 @@ class _Pending:
 
 
 class ClientStream:
-    """A streaming call. `recv` gives the server's messages, or the single answer of a client-streaming call."""
+    """A streaming call. `recv` returns the server's messages, or the single response of a client-streaming call."""
 
     __slots__ = ("_client", "_id", "_messages", "_open")
 
@@ -67,7 +67,7 @@ class ClientStream:
         self._client.send_message(self._id, 0, data)
 
     def close_send(self) -> None:
-        """Nothing more will be sent. May be repeated."""
+        """Close the sending side. May be repeated."""
         if self._open:
             self._open = False
             self._client.send_message(self._id, REMOTE_CLOSED | NO_DATA, b"")
@@ -80,7 +80,7 @@ class ClientStream:
         return iter(self._messages)
 
     def cancel(self) -> None:
-        """Forget the stream; the server is not told."""
+        """Drop the stream. The server is not notified: the protocol has no message for that."""
         self._client.forget(self._id)
         self._messages.close(StatusError(CANCELLED, "context canceled"))
 
@@ -104,8 +104,8 @@ class ClientStream:
 
 class Client:
     def __init__(self, stream: Stream | _socket.socket, on_close: Callable[[], None] | None = None) -> None:
-        """Takes over the connected stream. `on_close` is called once, by the reading thread, when the connection is
-        over."""
+        """Owns the connected stream. `on_close` is called once, in the reading thread, when the connection has
+        ended."""
         self._stream = as_stream(stream)
         self._on_close = on_close
         self._lock = allocate_lock()
@@ -127,7 +127,7 @@ class Client:
         timeout: float | None = None,
         metadata: Iterable[tuple[str, str]] = (),
     ) -> bytes:
-        """The answer's payload. Raises StatusError (DEADLINE_EXCEEDED when the timeout, in seconds, is over) or
+        """The response's payload. Raises StatusError (DEADLINE_EXCEEDED after the timeout, in seconds) or
         ClosedError."""
         deadline = None if timeout is None else monotonic() + timeout
         if timeout is not None and timeout <= 0:
@@ -135,7 +135,7 @@ class Client:
         nano = 0 if timeout is None else min(max(int(timeout * 1e9), 1), 2**63 - 1)
         pending = _Pending()
         stream = self._open(pending, 0, encode_request(encode_route(service, method), payload, nano, metadata))
-        # A lock's timeout has an upper bound, so a long wait is made of several.
+        # A lock's timeout has an upper bound, so a long wait is split.
         while not pending.wake.acquire(True, 60.0 if deadline is None else min(max(deadline - monotonic(), 0.0), 60.0)):
             if deadline is not None and monotonic() >= deadline:
                 self.forget(stream)
@@ -147,8 +147,8 @@ class Client:
     def stream(
         self, service: str, method: str, payload: bytes = b"", *, sends: bool, metadata: Iterable[tuple[str, str]] = ()
     ) -> ClientStream:
-        """Open a streaming call: `sends` for client-streaming and bidirectional ones, otherwise the payload is all
-        there is."""
+        """Open a streaming call: `sends` for client-streaming and bidirectional ones, otherwise the payload is the
+        only message."""
         from shim.ttrpc.messages import Messages
 
         opened = ClientStream(self, Messages(), sends)
@@ -173,7 +173,7 @@ class Client:
         with self._lock:
             if self._closed:
                 raise ClosedError
-            # The write is inside the lock, and does not block, because ids must reach the server in rising order.
+            # The write, which does not block, is inside the lock because ids must reach the server in ascending order.
             stream = self._streams.open(flags != 0)
             self._waiting[stream] = waiting
             if isinstance(waiting, ClientStream):
@@ -188,7 +188,7 @@ class Client:
     def send_message(self, stream: int, flags: int, data: bytes) -> None:
         if len(data) > MAX_DATA:
             raise StatusError(RESOURCE_EXHAUSTED, f"the message is {len(data)} bytes long, the most is {MAX_DATA}")
-        while self._outbox.size > HIGH_WATER and self._outbox.wait_for_room(1.0) is False and not self._closed:
+        while self._outbox.size > HIGH_WATER and self._outbox.wait_for_space(1.0) is False and not self._closed:
             pass
         if stream not in self._waiting:
             raise StatusError(CANCELLED, "the stream has ended: receive to learn why")

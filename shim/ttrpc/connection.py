@@ -1,7 +1,7 @@
-"""One connection of a server: reads, answers at once what cannot block, hands on the rest.
+"""One connection of a server: reads requests, runs handlers that cannot block, and passes others to workers.
 
-The reading thread runs inline handlers itself and sends all their answers of one read in one write; that is what makes
-a call cheap. Worker and stream handlers run in threads of the pool. A deferred call is only an entry in `calls`.
+The reading thread runs inline handlers itself and sends all their responses to one read in one write; that makes a call
+cheap. Worker and stream handlers run in threads of the pool. A deferred call is only an entry in `calls`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from shim.ttrpc.transport import Stream
 
 READ_SIZE = 64 << 10
-WRITE_SIZE = 256 << 10  # answers of one read are sent before they grow beyond this
+WRITE_SIZE = 256 << 10  # responses to one read are sent before they grow beyond this
 
 INLINE, WORKER, STREAM = range(3)
 
@@ -49,17 +49,17 @@ class Connection:
         self.streams = ServerStreams()
         self.outbox = Outbox(stream, stream.close)
         self.lock = allocate_lock()
-        self.calls: dict[int, Call] = {}  # those that a worker runs or that were deferred
+        self.calls: dict[int, Call] = {}  # those that run in a worker or are deferred
         self.running = 0  # handlers in worker threads
-        self.reading = False  # between a read and the write of its answers
+        self.reading = False  # between a read and the write of its responses
 
     @property
     def busy(self) -> bool:
-        """Whether an answer is being made or sent. Deferred calls do not count: what they wait for may never happen."""
+        """Whether a response is being built or sent. Deferred calls do not count: their event may never happen."""
         return self.reading or self.running > 0 or self.outbox.size > 0
 
     def serve(self) -> None:
-        """Read until the peer or `close` ends it. Whatever comes, it does not raise."""
+        """Read until the peer or `close` ends it. Never raises."""
         recv = self._stream.recv
         try:
             while data := recv(READ_SIZE):
@@ -67,9 +67,9 @@ class Connection:
                 self._answer(data)
                 self.reading = False
                 if self.outbox.size > HIGH_WATER:
-                    self.outbox.wait_for_room()
+                    self.outbox.wait_for_space()
         except (OSError, ClosedError):
-            pass  # the peer is gone: the normal end of a connection
+            pass  # the peer has closed it: the normal end of a connection
         except Exception as error:
             self.server.report(error)
         finally:
@@ -77,12 +77,12 @@ class Connection:
             self._end()
 
     def close(self) -> None:
-        """End it from outside; the reading thread cleans up."""
+        """Close it from any thread; the reading thread cleans up."""
         self.outbox.close()
         self._stream.close()
 
     def wait_end(self, timeout: float) -> bool:
-        """Give the peer so long to close it; False if it does not."""
+        """Wait for the peer to close it; False after the timeout."""
         deadline = monotonic() + timeout
         while self in self.server.connections():
             if monotonic() >= deadline:
@@ -108,8 +108,8 @@ class Connection:
             return False
         return True
 
-    def keep(self, call: Call) -> bool:
-        """The call outlives the reading of its request. False if it is over already."""
+    def register(self, call: Call) -> bool:
+        """Register a call that outlives the reading of its request. False if it has ended already."""
         with self.lock:
             if call.done:
                 return False
@@ -145,14 +145,14 @@ class Connection:
                 if size > WRITE_SIZE:
                     self.outbox.write(b"".join(out))
                     if self.outbox.size > HIGH_WATER:
-                        self.outbox.wait_for_room()
+                        self.outbox.wait_for_space()
                     out.clear()
                     size = 0
         if out:
             self.outbox.write(out[0] if len(out) == 1 else b"".join(out))
 
     def _open(self, stream: int, flags: int, request: Request) -> bytes | None:
-        """The answer to a request, if it can be given at once."""
+        """The response frame of an inline handler; None if the response follows later."""
         method = self.server.routes.get(request[0])
         if method is None:
             self.streams.end(stream)
@@ -173,10 +173,10 @@ class Connection:
                 frame = answer_frame(stream, answer)
             except BaseException as error:
                 frame = self._failed(stream, error)
-            # No other thread knows of the call unless it was deferred: no need to claim it.
-            if call._over or stream in self.calls:
+            # No other thread has the call unless it was deferred: no need to claim it.
+            if call._ended or stream in self.calls:
                 return frame if call._claim() else None
-            call._over = True
+            call._ended = True
             self.streams.end(stream)
             return frame
         if self.server.stopping:
@@ -186,10 +186,10 @@ class Connection:
             call = Call(self, stream, request, deadline)
         else:
             call = streaming = ServerStream(self, stream, request, deadline)
-            # Without REMOTE_OPEN the payload is the one message of the client, even an empty one.
+            # Without REMOTE_OPEN the payload is the only message of the client, even if empty.
             if call.payload or not flags & REMOTE_OPEN:
                 streaming.feed(call.payload, not flags & REMOTE_OPEN)
-        self.keep(call)
+        self.register(call)
         with self.lock:
             self.running += 1
         try:

@@ -1,11 +1,11 @@
 """Frames: bytes in, frames out, and back. No I/O, no threads, no imports.
 
-A frame is ten bytes of header (length, stream id, type, flags) and the data. `Decoder.feed` takes whatever a read gave,
-however it was cut, and returns the frames that are complete. What a frame longer than the limit carries is never
-kept: the decoder says at once that such a frame came (`OVERSIZED`) and lets its data run through.
+A frame is a header of ten bytes (length, stream id, type, flags) and the data. `Decoder.feed` takes the bytes of a
+read, however they are split, and returns the complete frames. The data of a frame above the limit is never buffered:
+the decoder reports the frame at once (`OVERSIZED`) and skips its data.
 
-A frame is a plain tuple `(stream, type, flags, data)`: this is the code every call passes twice, and a tuple is what
-Python makes and takes apart fastest. For the same reason the header is read and written as one 80-bit number.
+A frame is a plain tuple `(stream, type, flags, data)`: every call passes this code twice, and Python creates and
+unpacks tuples fastest. For the same reason the header is read and written as one 80-bit number.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HEADER = 10
 MAX_DATA = 4 << 20
 
-# Types of frames. OVERSIZED never goes over the wire: it stands for a frame whose data was too long to keep.
+# Types of frames. OVERSIZED is never sent: it stands for a received frame whose data was too long.
 REQUEST = 1
 RESPONSE = 2
 DATA = 3
@@ -35,13 +35,13 @@ _RESPONSE_BITS = RESPONSE << 8
 
 
 class Decoder:
-    """Cuts a byte stream into frames. Keeps at most one frame's worth of bytes."""
+    """Splits a byte stream into frames. Buffers at most one frame."""
 
     __slots__ = ("_buffer", "_limit", "_skip")
 
     def __init__(self, limit: int = MAX_DATA) -> None:
         self._limit = limit
-        self._buffer = bytearray()  # the beginning of a frame that is not complete yet
+        self._buffer = bytearray()  # the beginning of an incomplete frame
         self._skip = 0  # bytes of an oversized frame's data that are still to come
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -85,7 +85,7 @@ class Decoder:
 
     @property
     def buffered(self) -> int:
-        """How many bytes of an incomplete frame are kept: for tests of the bound."""
+        """The number of buffered bytes, for tests of the bound."""
         return len(self._buffer)
 
 
@@ -94,5 +94,5 @@ def encode_frame(stream: int, kind: int, flags: int, data: bytes) -> bytes:
 
 
 def encode_response_frame(stream: int, data: bytes) -> bytes:
-    """`encode_frame` for the frame that is sent most."""
+    """`encode_frame` for the most frequent frame."""
     return (len(data) << 48 | stream << 16 | _RESPONSE_BITS).to_bytes(HEADER, "big") + data

@@ -1,8 +1,8 @@
-"""One thread that answers calls whose time is up; there is none when no call with a deadline has come for a while.
+"""One thread that fails calls at their deadline; it ends when there has been no call with a deadline for a while.
 
-A call that is answered in time is not searched for: its entry stays in the heap and is passed over. Only when such
-entries are the greater part is the heap built anew, so quick calls with far deadlines do not pile up. Nor do they keep
-the thread: it looks now and then, less and less often, whether any call is still waited for.
+The entry of a call that ended in time stays in the heap and is skipped later. The heap is rebuilt when such entries are
+the majority, so quick calls with far deadlines do not accumulate. Nor do they keep the thread alive: it checks now and
+then, with growing intervals, whether any call is still pending.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MANY = 64
 
 
 class Deadlines:
-    __slots__ = ("_closed", "_heap", "_lock", "_number", "_running", "_settled", "_wake")
+    __slots__ = ("_closed", "_ended", "_heap", "_lock", "_number", "_running", "_wake")
 
     def __init__(self) -> None:
         self._lock: LockType = allocate_lock()
@@ -38,7 +38,7 @@ class Deadlines:
         self._wake.acquire()
         self._heap: list[tuple[float, int, Expiring]] = []
         self._number = 0  # orders entries of the same instant
-        self._settled = 0
+        self._ended = 0  # entries whose call has ended
         self._running = False
         self._closed = False
 
@@ -49,7 +49,7 @@ class Deadlines:
         deadline = call.deadline
         if deadline is None:
             return
-        from _heapq import heappush  # a library of its own, and the first answers do without
+        from _heapq import heappush  # an extension module that the first responses do not need
 
         with self._lock:
             if self._closed:
@@ -62,16 +62,16 @@ class Deadlines:
             elif self._heap[0][2] is call and self._wake.locked():
                 self._wake.release()
 
-    def settled(self) -> None:
-        """A watched call is done."""
+    def call_ended(self) -> None:
+        """A watched call has ended."""
         with self._lock:
-            self._settled += 1
-            if self._settled > _MANY and self._settled * 2 > len(self._heap):
+            self._ended += 1
+            if self._ended > _MANY and self._ended * 2 > len(self._heap):
                 from _heapq import heapify
 
                 self._heap = [entry for entry in self._heap if not entry[2].done]
                 heapify(self._heap)
-                self._settled = 0
+                self._ended = 0
 
     def close(self) -> None:
         with self._lock:
@@ -83,7 +83,7 @@ class Deadlines:
     def _run(self) -> None:
         from _heapq import heappop
 
-        patience = LINGER
+        longest = LINGER
         while True:
             due: list[Expiring] = []
             with self._lock:
@@ -94,17 +94,17 @@ class Deadlines:
                     self._running = False
                     return
                 if not self._heap:
-                    patience = LINGER
-                pause = min(self._heap[0][0] - now, patience) if self._heap else LINGER
+                    longest = LINGER
+                pause = min(self._heap[0][0] - now, longest) if self._heap else LINGER
             for call in due:
                 call.expire()
             if due:
                 del due, call
                 continue
             if self._wake.acquire(True, pause):
-                patience = LINGER
+                longest = LINGER
             else:
-                patience = min(patience * 2, LONGEST_PAUSE)
+                longest = min(longest * 2, LONGEST_PAUSE)
                 with self._lock:
                     if not self._heap:
                         self._running = False

@@ -1,11 +1,11 @@
-"""Request and Response, the two messages that ttrpc itself puts around a payload.
+"""Request and Response, the two messages in which ttrpc wraps a payload.
 
-The generated codec of `shim.api.ttrpc` reads any form of them. What Go and we write is always the canonical form,
-fields in order and lengths short, and that is read here without making an object per field; everything else, and
-everything malformed, is left to the generated codec, which is loaded when first needed.
+The generated codec of `shim.api.ttrpc` decodes any form of them. Go and this shim always write the canonical form,
+fields in order with short lengths, and that is decoded here without an object per field; everything else, and
+everything malformed, is left to the generated codec, which is imported on demand.
 
-The first two fields, service and method, are not taken apart at all: the bytes that hold them are the *route*, and a
-server looks the route up as it is.
+The first two fields, service and method, are not decoded at all: their bytes are the *route*, by which a server looks
+up the handler.
 """
 
 from __future__ import annotations

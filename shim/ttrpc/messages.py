@@ -1,7 +1,7 @@
-"""The messages that have come on a stream and wait to be taken. Server and client streams share it.
+"""The queue of received messages of a stream, for server and client streams.
 
-ttrpc has no flow control, and the reading thread must not wait for one slow taker. So what may wait is bounded, and a
-stream whose messages are not taken fails, alone.
+ttrpc has no flow control, and the reading thread must not wait for one slow consumer. So the queue is bounded, and only
+the stream whose messages are not consumed fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LIMIT = 16 << 20
-PER_MESSAGE = 64  # what an empty message counts
+PER_MESSAGE = 64  # added for each message, so that empty ones count
 
 
 class Messages:
@@ -28,7 +28,7 @@ class Messages:
         self._end: BaseException | None = None
 
     def put(self, data: bytes) -> bool:
-        """False if too much is waiting already."""
+        """False if the queue is full."""
         size = len(data) + PER_MESSAGE
         with self._lock:
             if self._closed:
@@ -40,7 +40,7 @@ class Messages:
         return True
 
     def close(self, error: BaseException | None = None) -> None:
-        """No more will come: because the peer said so, or because of the error. The first reason stands."""
+        """No more messages follow: the peer has closed the stream, or an error occurred. The first reason counts."""
         with self._lock:
             if self._closed:
                 return
@@ -55,7 +55,7 @@ class Messages:
         except Empty:
             raise TimeoutError("no message came in time") from None
         if data is None:
-            self._queue.put(None)  # for the next one who asks
+            self._queue.put(None)  # for the next call
             if self._end is not None:
                 raise self._end
             return None

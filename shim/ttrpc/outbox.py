@@ -1,15 +1,15 @@
-"""Everything that leaves a connection, in order, from any thread, without ever waiting for the peer.
+"""The send queue of a connection: sends in order, from any thread, without waiting for the peer.
 
-A write goes straight to the kernel if it takes it. If not (the peer does not read), the rest is kept and a thread,
-started only then, carries it after. So an answer given to one slow peer never holds up the thread that gives it, nor
-another connection. What is kept is bounded twice:
+A write goes directly to the kernel if there is space. If not (the peer does not read), the rest is queued, and a writer
+thread, started only then, sends it. So a response to a slow peer never delays the thread that sends it, nor another
+connection. The queue is bounded twice:
 
-- above HIGH_WATER the connection stops reading requests and streams stop sending (`wait_for_room`), so a peer that does
-  not read cannot ask for more;
-- above LIMIT, which only answers to calls made before can reach, the connection is given up.
+- above HIGH_WATER the connection stops reading requests and streams stop sending (`wait_for_space`), so a peer that
+  does not read cannot request more;
+- above LIMIT, which only responses to earlier calls can reach, the connection is closed.
 
-There is no time limit: a peer that was stopped for an hour and goes on reading gets every answer. A containerd that
-finds its connection closed takes the shim for dead.
+There is no timeout: a peer that was stopped for an hour and then reads gets every response. containerd takes a shim for
+dead if its connection is closed.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ if TYPE_CHECKING:
 HIGH_WATER = 1 << 20
 LIMIT = 32 << 20
 PIECE = 256 << 10
-LINGER = 5.0  # how long the carrying thread stays when it has nothing left to carry
+LINGER = 5.0  # how long an idle writer thread stays
 
 
 class Outbox:
     __slots__ = (
-        "_backlog", "_broken", "_carrier", "_closed", "_gone", "_lock", "_send_now", "_stream", "_waiting", "size",
+        "_broken", "_closed", "_lock", "_queue", "_send_now", "_stream", "_waiting", "_writer", "_writer_done", "size",
     )  # fmt: skip
 
     def __init__(self, stream: Stream, broken: Callable[[], None]) -> None:
         self._stream = stream
         self._send_now: Callable[[bytes], int] | None = getattr(stream, "send_now", None)
-        self._broken = broken  # called, perhaps more than once, when nothing can be sent any more
+        self._broken = broken  # called, possibly more than once, when nothing can be sent any more
         self._lock = allocate_lock()
-        self._backlog: list[bytes] = []
-        self._carrier: LockType | None = None  # released to wake the carrying thread; None: there is none
-        self._gone = allocate_lock()  # held by the carrying thread as long as it lives
+        self._queue: list[bytes] = []
+        self._writer: LockType | None = None  # released to wake the writer thread; None: there is none
+        self._writer_done = allocate_lock()  # held by the writer thread while it runs
         self._waiting: list[LockType] = []
         self._closed = False
-        self.size = 0  # bytes that the kernel has not taken yet, those being carried included
+        self.size = 0  # bytes that the kernel has not accepted yet
 
     def write(self, data: bytes) -> None:
-        """Send, or keep for sending. Raises ClosedError if the connection is over."""
+        """Send or queue. Raises ClosedError if the connection is closed."""
         with self._lock:
             if self._closed:
                 raise ClosedError
@@ -65,25 +65,24 @@ class Outbox:
                     if sent:
                         data = data[sent:] if sent > 0 else b""
                 if data:
-                    self._backlog.append(data)
+                    self._queue.append(data)
                     self.size = len(data)
-                    self._wake_carrier()
+                    self._wake_writer()
                     return
             elif self.size + len(data) <= LIMIT:
-                self._backlog.append(data)
+                self._queue.append(data)
                 self.size += len(data)
                 return
             self._end()
         self._broken()
         raise ClosedError
 
-    def wait_for_room(self, timeout: float | None = None) -> bool:
-        """Wait until the peer has read most of what is kept. True if there is room, False if time is up or all is
-        over."""
+    def wait_for_space(self, timeout: float | None = None) -> bool:
+        """Wait until the queue is below HIGH_WATER. False after the timeout or if the connection is closed."""
         return self._wait(HIGH_WATER, timeout)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until the kernel has taken everything."""
+        """Wait until the kernel has accepted everything."""
         return self._wait(0, timeout)
 
     def _wait(self, mark: int, timeout: float | None) -> bool:
@@ -105,58 +104,58 @@ class Outbox:
                     return not self._closed and self.size <= mark
 
     def close(self) -> None:
-        """Forget what is kept and wake everybody. The stream itself is closed by its owner."""
+        """Drop the queue and wake all waiters. The owner closes the stream itself."""
         with self._lock:
             self._end()
 
     def join(self, timeout: float = 5.0) -> None:
         """After both the outbox and the stream were closed: wait until no thread uses the stream."""
-        if self._gone.acquire(True, timeout):
-            self._gone.release()
+        if self._writer_done.acquire(True, timeout):
+            self._writer_done.release()
 
     def _end(self) -> None:
         self._closed = True
-        self._backlog.clear()
+        self._queue.clear()
         self.size = 0
         self._wake_waiting()
-        if self._carrier is not None and self._carrier.locked():
-            self._carrier.release()
+        if self._writer is not None and self._writer.locked():
+            self._writer.release()
 
     def _wake_waiting(self) -> None:
         for woken in self._waiting:
             woken.release()
         self._waiting.clear()
 
-    # -- the carrying thread
+    # -- the writer thread
 
-    def _wake_carrier(self) -> None:
-        if self._carrier is None:
-            self._carrier = allocate_lock()
-            self._carrier.acquire()
-            start_new_thread(self._carry, (self._carrier,))
-        elif self._carrier.locked():
-            self._carrier.release()
+    def _wake_writer(self) -> None:
+        if self._writer is None:
+            self._writer = allocate_lock()
+            self._writer.acquire()
+            start_new_thread(self._write_queued, (self._writer,))
+        elif self._writer.locked():
+            self._writer.release()
 
-    def _carry(self, wake: LockType) -> None:
-        with self._gone:
-            while self._carry_some(wake):
+    def _write_queued(self, wake: LockType) -> None:
+        with self._writer_done:
+            while self._write_some(wake):
                 pass
 
-    def _carry_some(self, wake: LockType) -> bool:
-        """Carry what there is, or wait for more; False when it is time to go."""
+    def _write_some(self, wake: LockType) -> bool:
+        """Send what is queued, or wait for more; False when the thread should end."""
         with self._lock:
             if self._closed:
-                self._carrier = None
+                self._writer = None
                 return False
-            data = b"".join(self._backlog)
-            self._backlog.clear()
+            data = b"".join(self._queue)
+            self._queue.clear()
         if not data:
             if wake.acquire(True, LINGER):
                 return True
             with self._lock:
-                if self._backlog:
+                if self._queue:
                     return True
-                self._carrier = None
+                self._writer = None
                 return False
         try:
             for start in range(0, len(data), PIECE):

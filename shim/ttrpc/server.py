@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Method", "Server", "ServerStream"]
 
-# accept() fails with these while the system is short of something; the listener itself is sound.
-_PASSING = frozenset((4, 12, 23, 24, 103, 105))  # EINTR ENOMEM ENFILE EMFILE ECONNABORTED ENOBUFS
+# accept() fails with these while the system is short of a resource; the listener itself still works.
+_TRANSIENT = frozenset((4, 12, 23, 24, 103, 105))  # EINTR ENOMEM ENFILE EMFILE ECONNABORTED ENOBUFS
 _PAUSE = 0.05
-# How long a client has to hang up by itself when the server ends.
-HANG_UP_TIME = 0.2
+# How long a client has to close its connection itself when the server shuts down.
+CLIENT_CLOSE_TIMEOUT = 0.2
 
 
 class Method:
@@ -60,8 +60,7 @@ class Server:
     def __init__(
         self, services: Mapping[str, Mapping[str, Method]], report: Callable[[BaseException], None] | None = None
     ) -> None:
-        """`report` is told of exceptions that are faults of a handler, not answers (`StatusError`). Default: say
-        nothing."""
+        """`report` is called with exceptions of handlers that are bugs, not responses (`StatusError`)."""
         self.services = services
         self.routes = {
             encode_route(service, name): method
@@ -85,15 +84,14 @@ class Server:
             try:
                 stream = listener.accept()
             except OSError as error:
-                if self.stopping or error.errno not in _PASSING:
+                if self.stopping or error.errno not in _TRANSIENT:
                     break
                 sleep(_PAUSE)
                 continue
             try:
                 self.attach(stream)
             except Exception as error:
-                # A connection that cannot be served is lost. With this thread all that follow would be: they would
-                # wait in the queue of a listener whom nobody asks.
+                # Only this connection is lost. If this thread ended, all later connections would wait in the backlog.
                 self.report(error)
                 stream.close()
         with self._lock:
@@ -119,8 +117,8 @@ class Server:
         return None
 
     def shutdown(self, timeout: float) -> bool:
-        """Stop accepting, let running handlers finish and their answers leave, then close. False if time ran out first;
-        all is closed then nevertheless. Not to be called by a handler, which would wait for itself."""
+        """Stop accepting, let running handlers finish and their responses be sent, then close. False if the timeout
+        passed first; everything is closed nevertheless. A handler must not call this: it would wait for itself."""
         deadline = monotonic() + timeout
         self.stopping = True
         with self._lock:
@@ -133,9 +131,9 @@ class Server:
                 graceful = False
                 break
             sleep(0.002)
-        # Go's client may take the end of a connection for the answer that came just before it: it goes first.
-        hung_up = min(deadline, monotonic() + HANG_UP_TIME)
-        while self.connections() and monotonic() < hung_up:
+        # Go's client may drop a response that arrives just before the connection closes: let it close first.
+        closed_by = min(deadline, monotonic() + CLIENT_CLOSE_TIMEOUT)
+        while self.connections() and monotonic() < closed_by:
             sleep(0.002)
         for connection in self.connections():
             connection.close()

@@ -1,4 +1,4 @@
-"""How a socket is a stream or a listener of ttrpc."""
+"""Sockets as streams and listeners of ttrpc."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _NOW = getattr(_socket, "MSG_DONTWAIT", 0) | getattr(_socket, "MSG_NOSIGNAL", 0)
 
 
 class SocketStream:
-    """A connected socket. `close` only shuts it down, which wakes all who are blocked on it; `release`, called by the
-    reading thread when it is through, gives the descriptor back. Closing it earlier could hand its number to somebody
-    else while a thread is on its way into a system call with it."""
+    """A connected socket. `close` only shuts it down, which wakes all threads that block on it; `release`, called by
+    the reading thread when it is done, closes the descriptor. If it were closed earlier, its number could be reused
+    while a thread enters a system call with it."""
 
     __slots__ = ("_socket", "recv", "sendall")
 
@@ -32,7 +32,7 @@ class SocketStream:
         try:
             self._socket.shutdown(_socket.SHUT_RDWR)
         except OSError:
-            pass  # the peer was quicker, or it is released already
+            pass  # the peer closed it first, or it is released already
 
     def release(self) -> None:
         self._socket.close()

@@ -1,4 +1,4 @@
-"""Status codes, as gRPC numbers them, and the one exception that carries one."""
+"""gRPC status codes, and the exception that carries one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = (
 
 
 class StatusError(Exception):
-    """A call failed, and this is what the caller is told. Any other exception of a handler is told as UNKNOWN."""
+    """The status of a failed call. Any other exception of a handler becomes UNKNOWN."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)
@@ -44,14 +44,14 @@ class StatusError(Exception):
 
 
 class ClosedError(Exception):
-    """The connection is gone, or was closed before the answer came; whether the call was carried out is unknown."""
+    """The connection was closed before the response; whether the call was executed is unknown."""
 
     def __init__(self, message: str = "ttrpc: closed") -> None:
         super().__init__(message)
 
 
 def status_of(error: BaseException) -> tuple[int, str]:
-    """What a caller is told of an exception: code and one line of text. The one place where this is decided."""
+    """The code and one line of text that a client gets for an exception."""
     if isinstance(error, StatusError):
         return error.code, error.message
     if isinstance(error, TimeoutError):

@@ -1,11 +1,11 @@
-"""Which streams are alive on a connection, and what may come on them: the rules of the protocol, without I/O.
+"""The active streams of a connection, and which frames they may receive: the protocol's state, without I/O.
 
-`ServerStreams` and `ClientStreams` turn bytes into events. `receive` is a generator on purpose: it looks at a frame
-only when the one before it has been dealt with, so an id whose call was answered at once may be used again by the
-next frame of the same read.
+`ServerStreams` and `ClientStreams` turn bytes into events. `receive` is a generator on purpose: it decodes a frame only
+after the previous one has been handled, so an id whose call was answered at once may be used again by the next frame of
+the same read.
 
-`end` may be called from any thread. It is what makes every stream end once: whoever gets True from it sends the last
-frame, everybody else finds the stream gone.
+`end` may be called from any thread. It returns True to one caller only, who sends the last frame: so every stream ends
+once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ServerStreams:
     def __init__(self, limit: int = MAX_DATA) -> None:
         self._decoder = Decoder(limit)
         self.active: set[int] = set()
-        self._sending: set[int] = set()  # those on which the client may still send messages
+        self._sending: set[int] = set()  # streams on which the client may still send messages
 
     def receive(self, data: bytes) -> Iterator[Event]:
         active = self.active
@@ -84,7 +84,7 @@ class ServerStreams:
         return MESSAGE, stream, closes, None if flags & NO_DATA else body
 
     def end(self, stream: int) -> bool:
-        """Whether the stream was still alive; it is not any more."""
+        """End the stream. False if it had ended already."""
         try:
             self.active.remove(stream)
         except KeyError:
@@ -115,7 +115,7 @@ class ClientStreams:
         for stream, kind, flags, body in self._decoder.feed(data):
             streaming = self.active.get(stream)
             if streaming is None:
-                continue  # the caller gave up; the server could not know
+                continue  # the caller has timed out, which the server cannot know
             if kind == RESPONSE:
                 self.end(stream)
                 try:

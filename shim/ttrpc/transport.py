@@ -1,9 +1,9 @@
-"""What ttrpc needs from a byte stream.
+"""The interface of byte streams and listeners for ttrpc.
 
-Any object will do that has the methods of `Stream`; a listener needs those of `Listener`. `close` must wake whoever is
-blocked in `recv`, `sendall` or `accept`. A stream that also has `send_now` (send what fits without waiting, say how
-much) saves the server a thread when the peer keeps up, which is always. Sockets, also `_socket.socket`, may be passed
-as they are; who has none, as on Windows, does not load them.
+Any object with the methods of `Stream` or `Listener` will do. `close` must wake threads that block in `recv`, `sendall`
+or `accept`. A stream that also has `send_now` (send what fits without blocking, return the count) saves the server a
+thread as long as the peer reads. Sockets, also `_socket.socket`, may be passed directly; without them, as on Windows,
+the socket module is not imported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def as_listener(listener: Listener | _socket.socket) -> Listener:
 
 
 def release(closed: Stream | Listener) -> None:
-    """For the thread that used it last."""
-    give_back = getattr(closed, "release", None)
-    if give_back is not None:
-        give_back()
+    """Called by the last thread that used it."""
+    release_now = getattr(closed, "release", None)
+    if release_now is not None:
+        release_now()

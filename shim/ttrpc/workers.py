@@ -1,7 +1,7 @@
-"""Threads for handlers that may block: as many as are needed at the moment, none kept for long.
+"""A pool of threads for handlers that may block: as many as needed, and idle ones end soon.
 
-There is no upper bound, on purpose: a bound would let calls that hang keep Kill from being run. What is bounded is
-how long an idle thread stays. The thread that became idle last is used first, so those not needed grow old and end.
+There is no upper bound on purpose: with one, hanging calls could block Kill. Only the idle time of a thread is bounded.
+The thread that became idle last is used first, so surplus threads time out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Workers:
         self._closed = False
 
     def submit(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Run the function, which must not raise, in a thread. Raises RuntimeError if the system gives none."""
+        """Run the function, which must not raise, in a thread. Raises RuntimeError if no thread can be started."""
         task = (function, arguments)
         with self._lock:
             if self._idle:
@@ -47,7 +47,7 @@ class Workers:
         start_new_thread(self._run, (_Worker(task),))
 
     def close(self) -> None:
-        """Let idle threads end now and busy ones when they are through."""
+        """End idle threads now and busy ones when they are done."""
         with self._lock:
             self._closed = True
             for worker in self._idle:
@@ -59,7 +59,7 @@ class Workers:
             function, arguments = worker.task
             worker.task = None
             function(*arguments)
-            del function, arguments  # an idle thread must not keep a call alive
+            del function, arguments  # an idle thread must not reference a call
             with self._lock:
                 if self._closed:
                     return
@@ -69,4 +69,4 @@ class Workers:
                     if worker in self._idle:
                         self._idle.remove(worker)
                         return
-                worker.wake.acquire()  # given a task in the very last moment
+                worker.wake.acquire()  # it was given a task at the last moment

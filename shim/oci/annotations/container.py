@@ -21,7 +21,7 @@ from shim.oci.annotations.schema import (
 )
 from shim.oci.annotations.values import Annotations as Annotations
 
-# Pod membership, as CRI says it.
+# Pod membership, set by CRI.
 CONTAINER_TYPE = Annotation(
     "io.kubernetes.cri.container-type",
     Kind("`sandbox` or `container`", "the create fails"),
@@ -35,7 +35,7 @@ SANDBOX_ID = Annotation(
     "The pod's id; goes together with `io.kubernetes.cri.container-type`.",
 )
 
-# The wish for a version of Windows.
+# The requested Windows version.
 SANDBOX_OS_VERSION = Annotation(
     "io.microsoft.virtualmachine.sandbox-os-version",
     Kind("build, version or release: `20348`, `10.0.20348`, `ltsc2022`", "the create fails"),
@@ -164,7 +164,7 @@ HOST_PROCESS_DISABLED = Annotation(
     default="false",
 )
 
-# What shim options turn into.
+# Set from runtime options.
 VM_BOOT_FILES = Annotation(
     "io.microsoft.virtualmachine.bootfilesrootpath",
     TEXT,
@@ -218,7 +218,7 @@ NO_DIRECT_MAP = Annotation(
     default="false",
 )
 
-# One that stands for several.
+# One that sets several.
 UNSAFE = (GMSA_DISABLED, SHARES_READ_ONLY, NO_DIRECT_MAP, HOST_PROCESS_DISABLED)
 DISABLE_UNSAFE = Annotation(
     "io.microsoft.disable-unsafe-operations",

@@ -1,8 +1,8 @@
-"""What is known of one annotation: its key, which is text like any other, and beside it what docs and parsers need.
+"""The definition of one annotation: a str, its key, with the attributes that docs and parsers need.
 
-The modules `annotations`, `vm_annotations` and `other_annotations` are the table: one row for every annotation that
-runhcs shims know. Rows are keys, so code asks `annotations.number(names.PROCESSOR_COUNT)` and cannot ask for what the
-table does not have; `docs/reference/annotations.md` is made of the same rows.
+The modules `container`, `vm` and `unsupported` are the table: one row for every annotation that runhcs shims know. Rows
+are keys, so code calls `annotations.number(names.PROCESSOR_COUNT)` and cannot use a key that is not in the table;
+`docs/reference/annotations.md` is generated from the same rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IGNORED = "a warning in the log; counts as absent"
 
 
 class Kind:
-    """How a value is written, and what happens to one that is not written so."""
+    """The format of a value, and what happens to a malformed one."""
 
     __slots__ = ("maximum", "text", "wrong")
 
@@ -47,7 +47,7 @@ VM = "VM"
 CONTAINER_IN_VM = "container in a VM"
 ANY = "both"
 
-# What becomes of it.
+# What the shim does with it.
 APPLIED = "applied"
 REFUSED = "refused"
 NO_EFFECT = "no effect"

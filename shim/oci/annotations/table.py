@@ -1,6 +1,6 @@
-"""The whole table of annotations, and what the log is told about those that a spec has for nothing.
+"""The table of all annotations, and warnings for those without effect.
 
-Its rows are in three modules by what they concern; only those that a spec needs are loaded.
+Its rows are in three modules by subject; only those that a spec needs are imported.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from shim.oci.spec import Spec
 
-# Namespaces of keys in which nobody but runhcs shims has a say.
+# Key prefixes that belong to runhcs shims only.
 OURS = ("io.microsoft.", "microsoft.com/")
-# Said by this shim already, whatever the container.
-_said: set[str] = set()
+# Warnings that this shim has logged already, for any container.
+_logged: set[str] = set()
 
 
 def module_rows(module: ModuleType) -> dict[str, Annotation]:
@@ -39,7 +39,7 @@ _everything: dict[str, Annotation] = {}
 
 
 def rows() -> dict[str, Annotation]:
-    """Every annotation that runhcs shims know, by its key; where the key goes on, by its beginning."""
+    """Every annotation that runhcs shims know, by its key, or by its prefix where the key has a variable part."""
     if not _everything:
         from shim.oci.annotations import unsupported, vm
 
@@ -57,38 +57,38 @@ def find(key: str) -> Annotation | None:
     return row
 
 
-def review(spec: Spec, keys: Iterable[str]) -> None:
-    """Refuse what promises something this shim does not keep; note, once per shim, what has no effect."""
+def check_annotations(spec: Spec, keys: Iterable[str]) -> None:
+    """Reject annotations that this shim cannot honour; warn, once per shim, of those without effect."""
     for key in keys:
         if key.startswith(OURS):
-            _review(key, spec)
+            _check(key, spec)
 
 
-def _review(key: str, spec: Spec) -> None:
+def _check(key: str, spec: Spec) -> None:
     row = find(key)
     if row is None:
-        note(spec, f"annotation {key} is not known to this shim and has no effect (docs/reference/annotations.md)")
+        warn_once(spec, f"annotation {key} is not known to this shim and has no effect (docs/reference/annotations.md)")
     elif row.outcome == NO_EFFECT:
-        note(spec, f"annotation {key} has no effect. {row.effect}")
+        warn_once(spec, f"annotation {key} has no effect. {row.effect}")
     elif row.scope in (VM, CONTAINER_IN_VM) and not spec.is_isolated:
-        note(spec, f"annotation {key} has no effect: it is about a utility VM, and this container has none")
+        warn_once(spec, f"annotation {key} has no effect: it is about a utility VM, and this container has none")
     elif row.outcome == REFUSED:
-        _refuse(row, spec)
+        _reject_if_set(row, spec)
 
 
-def _refuse(row: Annotation, spec: Spec) -> None:
-    """A flag that is off and a text that is empty ask for nothing."""
+def _reject_if_set(row: Annotation, spec: Spec) -> None:
+    """A flag that is off and an empty text count as not set."""
     if row.kind is FLAG:
-        asked = spec.annotations.flag(row)
+        is_set = spec.annotations.flag(row)
     elif row.kind is EXACTLY_TRUE:
-        asked = spec.annotations.is_exactly_true(row)
+        is_set = spec.annotations.is_exactly_true(row)
     else:
-        asked = bool(spec.annotations.text(row))
-    if asked:
+        is_set = bool(spec.annotations.text(row))
+    if is_set:
         raise InvalidSpec(f"annotation {row} cannot be followed: remove it. {row.effect.rstrip('.')}", UNIMPLEMENTED)
 
 
-def note(spec: Spec, sentence: str) -> None:
-    if sentence not in _said:
-        _said.add(sentence)
+def warn_once(spec: Spec, sentence: str) -> None:
+    if sentence not in _logged:
+        _logged.add(sentence)
         spec.annotations.warn(sentence)

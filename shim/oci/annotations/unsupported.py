@@ -1,5 +1,5 @@
 """Annotations that other shims act on and this one does not: this module's part of the table (see
-`shim.oci.annotations.schema`). Some would promise what is not kept, and are refused; the others are logged once."""
+`shim.oci.annotations.schema`). Some would weaken security if ignored and are rejected; the others are logged once."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def _none(key: str, kind: Kind, scope: str, effect: str) -> Annotation:
     return Annotation(key, kind, scope, effect, outcome=NO_EFFECT)
 
 
-# Confidential VMs. A policy that is not enforced would be a broken promise.
-_BROKEN_PROMISE = "Asks for a confidential VM, which this shim does not make: the create fails."
-SECURITY_POLICY = Annotation(f"{_VM}wcow.securitypolicy", TEXT, VM, _BROKEN_PROMISE, outcome=REFUSED)
-LINUX_SECURITY_POLICY = Annotation(f"{_LCOW}securitypolicy", TEXT, VM, _BROKEN_PROMISE, outcome=REFUSED)
+# Confidential VMs. A policy that is not enforced must not be accepted.
+_NOT_ENFORCED = "Asks for a confidential VM, which this shim does not make: the create fails."
+SECURITY_POLICY = Annotation(f"{_VM}wcow.securitypolicy", TEXT, VM, _NOT_ENFORCED, outcome=REFUSED)
+LINUX_SECURITY_POLICY = Annotation(f"{_LCOW}securitypolicy", TEXT, VM, _NOT_ENFORCED, outcome=REFUSED)
 CONFIDENTIAL_DEBUG = Annotation(
     "io.microsoft.wcow.debug",
     FLAG,

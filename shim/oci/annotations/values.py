@@ -1,4 +1,5 @@
-"""The annotations of one spec, read by the parsing rules of the runhcs shim: what cannot be parsed is warned of and
+"""The annotations of one spec, parsed by the rules of Microsoft's shim
+(https://github.com/microsoft/hcsshim/blob/main/internal/oci/annotations.go): a malformed value causes a warning and
 counts as absent.
 
 Precedence for any setting: annotation, then shim option (which becomes an annotation where there is none), then the
@@ -20,14 +21,14 @@ _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
 
 class Annotations:
-    """Questions never fail, except where a wrong value must stop the create. What a row of the table says of limits and
-    defaults holds unless the question says otherwise."""
+    """Getters raise only where a malformed value must fail the create. Limits and defaults are those of the table's row
+    unless the call gives others."""
 
     __slots__ = ("_values", "warnings")
 
     def __init__(self, values: dict[str, str]) -> None:
         self._values = values
-        #: What could not be parsed or has no effect, for the log.
+        #: Malformed values and settings without effect, for the log.
         self.warnings: list[str] = []
 
     def __contains__(self, key: str) -> bool:
@@ -43,7 +44,7 @@ class Annotations:
         self._values.setdefault(key, value)
 
     def text(self, key: str, default: str = "") -> str:
-        """Verbatim. An empty text counts as set: ask `in` where that matters."""
+        """Verbatim. An empty text counts as set: use `in` where that matters."""
         return self._values.get(key, default)
 
     def is_exactly_true(self, key: str) -> bool:
@@ -64,7 +65,7 @@ class Annotations:
         return False
 
     def number(self, key: str, maximum: int = 0) -> int:
-        """A number from 1 to the maximum; 0 when there is none, or none that can be used."""
+        """A number from 1 to the maximum; 0 if it is absent or malformed."""
         value = self._values.get(key)
         if value is None:
             return 0
@@ -117,15 +118,15 @@ class Annotations:
             return None
 
     def warn(self, sentence: str) -> None:
-        """Something about these annotations that the log should say, once."""
+        """Add a warning for the log, once."""
         if sentence not in self.warnings:
             self.warnings.append(sentence)
 
-    def _ignore(self, key: str, wanted: str) -> None:
+    def _ignore(self, key: str, expected: str) -> None:
         # Its value is not repeated: annotations may hold secrets.
-        self.warn(f"annotation {key} is ignored: its value is not {wanted}")
+        self.warn(f"annotation {key} is ignored: its value is not {expected}")
 
 
 def _is_number(text: str, maximum: int) -> bool:
-    # The length first: turning a megabyte of digits into a number takes a while.
+    # Check the length first: parsing a megabyte of digits is slow.
     return len(text) <= 20 and text.isascii() and text.isdigit() and int(text) <= maximum

@@ -1,6 +1,6 @@
 """Annotations that shape a utility VM: this module's part of the table (see `shim.oci.annotations.schema`).
 
-They count in the spec that makes the VM: a sandbox's, or that of an isolated container without a pod.
+They apply in the spec that creates the VM: a sandbox's, or that of an isolated container without a pod.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ STORAGE_IOPS = Annotation(
     "I/O operations per second of all the VM's disks. Before `windows.resources.storage.iops`.",
 )
 
-# What helps when things go wrong.
+# Diagnostics.
 DUMP_DIRECTORY = Annotation(
     f"{_VM}dump-directory-path",
     TEXT,

@@ -28,13 +28,13 @@ OTHER_ROWS = list(table.module_rows(unsupported).values())
 
 
 @pytest.fixture(autouse=True)
-def nothing_said() -> Iterator[None]:
-    table._said.clear()
+def nothing_logged() -> Iterator[None]:
+    table._logged.clear()
     yield
-    table._said.clear()
+    table._logged.clear()
 
 
-def settled(annotations: dict[str, str], **windows: Any) -> Spec:
+def normalized(annotations: dict[str, str], **windows: Any) -> Spec:
     spec = Spec({"process": {"args": ["cmd"]}, "windows": windows, "annotations": annotations})
     normalize_spec(spec, Options())
     return spec
@@ -42,14 +42,14 @@ def settled(annotations: dict[str, str], **windows: Any) -> Spec:
 
 def container(annotations: dict[str, str], **windows: Any) -> dict[str, Any]:
     """The document of a container without a VM."""
-    spec = settled(annotations, **windows)
+    spec = normalized(annotations, **windows)
     warned: list[str] = []
     return document.draft("c1", spec, mounts.mapped(spec), 8, warned.append)
 
 
 def refusal(annotations: dict[str, str], **windows: Any) -> InvalidSpec:
     with pytest.raises(InvalidSpec) as caught:
-        spec = settled(annotations, **windows)
+        spec = normalized(annotations, **windows)
         credentials.from_spec(spec)
         document.draft("c1", spec, mounts.mapped(spec), 8, lambda sentence: None)
     return caught.value
@@ -68,17 +68,17 @@ def registry(made: dict[str, Any]) -> dict[str, Any]:
 
 def container_type() -> None:
     pod = {names.CONTAINER_TYPE: "container", names.SANDBOX_ID: "p"}
-    assert settled(pod).pod_role == "container"
+    assert normalized(pod).pod_role == "container"
     assert "it must be" in str(refusal({**pod, names.CONTAINER_TYPE: "pod"}))
 
 
 def sandbox_id() -> None:
-    assert settled({names.CONTAINER_TYPE: "sandbox", names.SANDBOX_ID: "p"}).sandbox_id == "p"
+    assert normalized({names.CONTAINER_TYPE: "sandbox", names.SANDBOX_ID: "p"}).sandbox_id == "p"
     assert "set both or neither" in str(refusal({names.SANDBOX_ID: "p"}))
 
 
 def os_version() -> None:
-    assert settled({names.SANDBOX_OS_VERSION: "ltsc2022"}).requested_build == 20348
+    assert normalized({names.SANDBOX_OS_VERSION: "ltsc2022"}).requested_build == 20348
     assert "give a build" in str(refusal({names.SANDBOX_OS_VERSION: ""}))
 
 
@@ -145,28 +145,28 @@ def gmsa_disabled() -> None:
 
 
 def host_process() -> None:
-    assert settled({names.HOST_PROCESS: "true"}).is_host_process
-    assert not settled({names.HOST_PROCESS: "True"}).is_host_process
+    assert normalized({names.HOST_PROCESS: "true"}).is_host_process
+    assert not normalized({names.HOST_PROCESS: "True"}).is_host_process
     made: dict[str, Any] = {"Storage": {}}
-    host_process_in_vm.set_isolation(settled({names.HOST_PROCESS: "true"}), made)
+    host_process_in_vm.set_isolation(normalized({names.HOST_PROCESS: "true"}), made)
     assert made["IsolationType"] == "HostProcess"
-    assert settled({names.HOST_PROCESS: "false"}).annotations.warnings == []
+    assert normalized({names.HOST_PROCESS: "false"}).annotations.warnings == []
 
 
 def host_process_user() -> None:
     both = {names.HOST_PROCESS: "true", names.HOST_PROCESS_INHERIT_USER: "true"}
     parameters = {"CommandLine": "CMD.exe /c x", "User": "me"}
-    adapted = host_process_in_vm.wrap_command(settled(both), dict(parameters))
+    adapted = host_process_in_vm.wrap_command(normalized(both), dict(parameters))
     assert adapted == {"CommandLine": "CMD.exe /c x", "User": "NT AUTHORITY\\SYSTEM"}
-    adapted = host_process_in_vm.wrap_command(settled({names.HOST_PROCESS: "true"}), dict(parameters))
+    adapted = host_process_in_vm.wrap_command(normalized({names.HOST_PROCESS: "true"}), dict(parameters))
     assert adapted == parameters
-    assert identity.from_spec(settled(both), "c1", lambda name: False).kind == INHERIT
+    assert identity.from_spec(normalized(both), "c1", lambda name: False).kind == INHERIT
     with pytest.raises(InvalidSpec, match="needs a user"):
-        identity.from_spec(settled({}), "c1", lambda name: False)
+        identity.from_spec(normalized({}), "c1", lambda name: False)
 
 
 def host_process_root() -> None:
-    spec = settled({names.HOST_PROCESS: "true", names.HOST_PROCESS_ROOT: "D:\\x"})
+    spec = normalized({names.HOST_PROCESS: "true", names.HOST_PROCESS_ROOT: "D:\\x"})
     made: dict[str, Any] = {"Storage": {}}
     host_process_in_vm.set_isolation(spec, made)
     assert made["Storage"] == {"PrivilegedContainerRootPath": "D:\\x"}
@@ -179,7 +179,7 @@ def host_process_disabled() -> None:
 
 
 def disable_unsafe() -> None:
-    spec = settled({names.DISABLE_UNSAFE: "true"})
+    spec = normalized({names.DISABLE_UNSAFE: "true"})
     assert all(spec.annotations.flag(key) for key in names.UNSAFE)
 
 
@@ -214,7 +214,7 @@ def test_rows_about_containers(row: Annotation, monkeypatch: pytest.MonkeyPatch)
 
 
 def isolated(annotations: dict[str, str]) -> Spec:
-    return settled(annotations, hyperv={})
+    return normalized(annotations, hyperv={})
 
 
 @pytest.mark.parametrize("row", [row for row in OTHER_ROWS + CONTAINER_ROWS if row.outcome == NO_EFFECT])
@@ -247,11 +247,11 @@ def test_a_misspelt_key_is_noted() -> None:
 
 def test_keys_of_others_are_nobodys_business() -> None:
     given = {"example.com/x": "y", "io.kubernetes.cri.sandbox-name": "z", "io.containerd.runc.v2.group": "g"}
-    assert settled(given).annotations.warnings == []
+    assert normalized(given).annotations.warnings == []
 
 
 def test_a_vm_annotation_without_a_vm_is_noted() -> None:
-    (sentence,) = settled({names.VM_PROCESSOR_COUNT: "4"}).annotations.warnings
+    (sentence,) = normalized({names.VM_PROCESSOR_COUNT: "4"}).annotations.warnings
     assert sentence.endswith("it is about a utility VM, and this container has none")
     assert isolated({names.VM_PROCESSOR_COUNT: "4"}).annotations.warnings == []
 

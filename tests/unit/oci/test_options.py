@@ -29,11 +29,11 @@ from shim.task.sandbox_spec import sandbox_spec
 
 
 @pytest.fixture(autouse=True)
-def nothing_said() -> Iterator[None]:
+def nothing_logged() -> Iterator[None]:
     """What a shim says once, it may say once per test here."""
-    table._said.clear()
+    table._logged.clear()
     yield
-    table._said.clear()
+    table._logged.clear()
 
 
 def windows(**more: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def refusal(call: Callable[..., Any], *arguments: Any) -> InvalidSpec:
     return caught.value
 
 
-def settled(*, isolated: bool = True, annotations: dict[str, str] | None = None, **fields: Any) -> Spec:
+def normalized(*, isolated: bool = True, annotations: dict[str, str] | None = None, **fields: Any) -> Spec:
     """A spec that went through the prelude with these options."""
     spec = Spec(windows(annotations=annotations or {}))
     normalize_spec(spec, decode(pack(Message(sandbox_isolation=int(isolated), **fields))))
@@ -83,7 +83,7 @@ def log_level(**fields: Any) -> int:
 
 
 def annotation(key: str, **fields: Any) -> str:
-    return settled(**fields).annotations.text(key)
+    return normalized(**fields).annotations.text(key)
 
 
 def only_windows() -> bool:
@@ -109,18 +109,18 @@ EFFECTS: dict[str, tuple[Callable[[], object], object]] = {
     "debug": (lambda: log_level(debug=True), logs.DEBUG),
     "debug_type": (lambda: boot(debug_type=2).log_text, False),
     "sandbox_platform": (only_windows, True),
-    "sandbox_isolation": (lambda: (settled().is_isolated, settled(isolated=False).is_isolated), (True, False)),
+    "sandbox_isolation": (lambda: (normalized().is_isolated, normalized(isolated=False).is_isolated), (True, False)),
     "boot_files_root_path": (boots_from, "/boot"),
     "vm_processor_count": (lambda: annotation(names.VM_PROCESSOR_COUNT, vm_processor_count=4), "4"),
     "vm_memory_size_in_mb": (lambda: annotation(names.VM_MEMORY_SIZE_IN_MB, vm_memory_size_in_mb=512), "512"),
     "scale_cpu_limits_to_sandbox": (
-        lambda: settled(scale_cpu_limits_to_sandbox=True).options.scale_cpu_limits_to_sandbox,
+        lambda: normalized(scale_cpu_limits_to_sandbox=True).options.scale_cpu_limits_to_sandbox,
         True,
     ),
     "default_container_scratch_size_in_gb": (scratch_size, 50),
-    "NCProxyAddr": (lambda: refusal(lambda: settled(NCProxyAddr="\\\\.\\pipe\\x")).kind, UNIMPLEMENTED),
+    "NCProxyAddr": (lambda: refusal(lambda: normalized(NCProxyAddr="\\\\.\\pipe\\x")).kind, UNIMPLEMENTED),
     "log_level": (lambda: log_level(debug=True, log_level="Error"), logs.ERROR),
-    "io_retry_timeout_in_sec": (lambda: settled(io_retry_timeout_in_sec=7).options.io_retry_timeout_in_sec, 7),
+    "io_retry_timeout_in_sec": (lambda: normalized(io_retry_timeout_in_sec=7).options.io_retry_timeout_in_sec, 7),
     "default_container_annotations": (lambda: annotation("a", default_container_annotations={"a": "b"}), "b"),
     "no_inherit_host_timezone": (lambda: annotation(names.NO_TIME_ZONE, no_inherit_host_timezone=True), "true"),
     "scrub_logs": (lambda: (boot(scrub_logs=False).scrub, boot(debug=True).scrub), (False, True)),
@@ -146,21 +146,21 @@ SET = {bool: True, int: 2, str: "x", dict: {"a": "b"}}
 @pytest.mark.parametrize("option", [option for option in OPTIONS if option.unused], ids=lambda option: option.key)
 def test_an_option_without_effect_is_noted_once(option: Any) -> None:
     fields = {option.field: SET[option.kind]}
-    (sentence,) = settled(**fields).annotations.warnings
+    (sentence,) = normalized(**fields).annotations.warnings
     assert sentence == f"option {option.key} has no effect. {option.effect}"
-    assert settled(**fields).annotations.warnings == [], "a second container of the same shim"
+    assert normalized(**fields).annotations.warnings == [], "a second container of the same shim"
 
 
 @pytest.mark.parametrize("option", [option for option in OPTIONS if option.needs_vm], ids=lambda option: option.key)
 def test_options_about_vms_are_noted_where_there_is_none(option: Any) -> None:
-    spec = settled(isolated=False, **{option.field: SET[option.kind]})
+    spec = normalized(isolated=False, **{option.field: SET[option.kind]})
     assert spec.annotations.warnings == [
         f"option {option.key} has no effect: it is about utility VMs, and there is none"
     ]
 
 
 def test_options_at_their_default_are_not_noted() -> None:
-    assert settled().annotations.warnings == []
+    assert normalized().annotations.warnings == []
 
 
 # Precedence: annotation, option, field of the spec, default.
@@ -168,7 +168,7 @@ def test_options_at_their_default_are_not_noted() -> None:
 
 def test_an_annotation_beats_the_option() -> None:
     given = {names.VM_PROCESSOR_COUNT: "4", "mine": "kept", names.NO_TIME_ZONE: "false"}
-    spec = settled(
+    spec = normalized(
         annotations=given,
         vm_processor_count=2,
         vm_memory_size_in_mb=512,
@@ -188,7 +188,7 @@ def test_a_sandbox_os_version_comes_three_ways_and_the_annotation_wins() -> None
     spec = Spec(windows(annotations={key: "17763"}))
     normalize_spec(spec, from_toml(b"SandboxOsVersion = 20348", "it"))
     assert spec.annotations.text(key) == "17763"
-    error = refusal(lambda: settled(annotations={key: "windows"}))
+    error = refusal(lambda: normalized(annotations={key: "windows"}))
     assert str(error).startswith(f"annotation {key} is 'windows': give a build (20348)")
 
 

@@ -31,10 +31,10 @@ BACKED = {names.PHYSICALLY_BACKED: "true"}
 
 
 @pytest.fixture(autouse=True)
-def nothing_said() -> Iterator[None]:
-    table._said.clear()
+def nothing_logged() -> Iterator[None]:
+    table._logged.clear()
     yield
-    table._said.clear()
+    table._logged.clear()
 
 
 class Machine:

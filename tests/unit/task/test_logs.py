@@ -69,7 +69,6 @@ def test_lines_are_those_of_logrus(level: int, message: str, fields: dict[str, o
 def test_a_level_keeps_finer_lines_out() -> None:
     lines = Lines()
     log = Log(lines, WARNING)
-    log.trace("a")
     log.debug("b")
     log.info("c")
     log.warning("d")

@@ -274,7 +274,7 @@ def test_a_connection_that_cannot_be_served_is_not_the_last(tmp_path: Path, monk
 
 
 def test_shutdown_lets_clients_hang_up_first(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "HANG_UP_TIME", 60.0)
+    monkeypatch.setattr(server, "CLIENT_CLOSE_TIMEOUT", 60.0)
     raw = rpc.raw()
     eventually(lambda: bool(rpc.server.connections()))
     stopping = threading.Thread(target=rpc.server.shutdown, args=(60,))
