@@ -5,9 +5,9 @@ beside containerd.exe; the node needs no Python.
 
     containerd-shim-runhcs-v1.exe, runhcs.exe     launchers (launcher/windows)
     containerd-shim-runhcs/python313.dll …        files of the embeddable CPython, as python.org signed them
-    containerd-shim-runhcs/lib/*.pyd              extension modules of CPython and cffi, as published
-    containerd-shim-runhcs/lib/modules.bin        bytecode of our modules and of those of the standard library that
-                                                  they import
+    containerd-shim-runhcs/lib/*.pyd              extension modules of CPython, cffi and pywin32, as published
+    containerd-shim-runhcs/lib/modules.bin        bytecode of our modules and of those of the standard library, attrs
+                                                  and cattrs that they import
 
 Two builds give the same bytes: inputs are pinned by hash, members are sorted, all times are fixed.
 """
@@ -25,13 +25,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
 from windows_modules import WindowsPython, pack_modules  # noqa: E402
-from windows_packages import cffi_backend, python_files, sha256  # noqa: E402
+from windows_packages import PYWIN32_LIBRARY, cffi_backend, python_files, pywin32_files, sha256  # noqa: E402
 
 from launcher.windows.build import EARLY_MODULES, PROGRAMS, PYTHON_DLL, build_launcher  # noqa: E402
 
 FOLDER = "containerd-shim-runhcs"
 PYTHON_FILES = (PYTHON_DLL, "vcruntime140.dll", "vcruntime140_1.dll", "LICENSE.txt")
-EXTENSIONS = ("_socket.pyd", "select.pyd", "_queue.pyd")
+EXTENSIONS = ("_queue.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd")  # attrs imports the last one
 MEMBER_TIME = (2020, 1, 1, 0, 0, 0)
 
 
@@ -53,9 +53,10 @@ def contents(work: Path) -> dict[str, bytes]:
     members |= {f"{FOLDER}/{name}": files[name] for name in PYTHON_FILES}
     members[f"{FOLDER}/python313._pth"] = b"lib\r\n"
     backend, data = cffi_backend()
-    extensions = {name: files[name] for name in EXTENSIONS} | {backend: data}
+    extensions = {name: files[name] for name in EXTENSIONS} | {backend: data} | pywin32_files()
     members |= {f"{FOLDER}/lib/{name}": extension for name, extension in extensions.items()}
-    members[f"{FOLDER}/lib/modules.bin"] = pack_modules(ours | library, list(extensions))
+    modules = [name for name in extensions if name != PYWIN32_LIBRARY]
+    members[f"{FOLDER}/lib/modules.bin"] = pack_modules(ours | library, modules)
     return members
 
 

@@ -11,6 +11,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+from windows_packages import unpack_pure_python
 from wine_prefix import Prefix
 
 from launcher.windows.build import PYC_HEADER, module_name
@@ -27,18 +28,20 @@ ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.co
          "runhcs.inspect", "runhcs.ps", "runhcs.stacks", "traceback")  # fmt: skip
 # Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
 EXCLUDED = (
-    "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.doctor.linux",
-    "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl", "_strptime", "_aix_support", "_ios_support",
-    "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv", "ctypes", "doctest", "email", "fractions",
-    "gzip", "http", "importlib.metadata", "importlib.readers", "importlib.resources", "lzma", "multiprocessing",
-    "pdb", "pickle", "pkgutil", "plistlib", "pydoc", "pydoc_data", "rlcompleter", "runpy", "site", "ssl",
-    "statistics", "tarfile", "test", "unittest", "xml", "xmlrpc", "zipfile",
+    "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.bench",
+    "runhcs.doctor.linux", "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl", "_strptime",
+    "_aix_support", "_ios_support", "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv", "ctypes",
+    "doctest", "email", "fractions", "gzip", "http", "importlib.metadata", "importlib.readers", "importlib.resources",
+    "lzma", "multiprocessing", "pdb", "pickle", "pkgutil", "plistlib", "pydoc", "pydoc_data", "rlcompleter", "runpy",
+    "site", "ssl", "statistics", "tarfile", "test", "unittest", "xml", "xmlrpc", "zipfile",
 )  # fmt: skip
 # Python imports codecs by name.
 CODECS = ("aliases", "ascii", "cp1252", "cp437", "idna", "latin_1", "mbcs", "oem", "utf_16", "utf_16_le", "utf_8",
           "utf_8_sig")  # fmt: skip
 # How compile.py compiles a package: the commands of runhcs show their docstrings as help.
 KINDS = {"shim": "stripped", "runhcs": "whole"}
+# Third-party packages, see windows_packages.py. attrs and cattrs read annotations.
+PACKAGES = dict.fromkeys(("attr", "attrs", "cattrs", "typing_extensions"), "whole")
 RUN_TIMEOUT = 300.0
 
 
@@ -48,6 +51,8 @@ class WindowsPython:
     def __init__(self, files: dict[str, bytes], work: Path) -> None:
         self._work = work
         self._library = work / "library"
+        self._packages = work / "packages"
+        unpack_pure_python(self._packages)
         directory = work / "python"
         directory.mkdir()
         for name in INTERPRETER:
@@ -66,18 +71,23 @@ class WindowsPython:
         self._wine.end()
 
     def modules(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """The .pyc files of our modules and of the standard library's, by path without the suffix."""
-        found = self._run("closure.py", str(self._library), str(ROOT), ",".join(EXCLUDED), *ROOTS).split()
+        """The .pyc files of our modules and third-party packages, and of the standard library's, by path without the
+        suffix."""
+        libraries = f"{self._packages};{self._library}"
+        found = self._run("closure.py", libraries, str(ROOT), ",".join(EXCLUDED), *ROOTS).split()
         names = sorted({*found, *(f"encodings.{name}" for name in CODECS)})
-        ours = [path for name in names if (path := _path(name, ROOT, ".py")) and path.startswith(tuple(KINDS))]
+        compiled = self._compile(names, ROOT, KINDS) | self._compile(names, self._packages, PACKAGES)
         library = [path for name in names if (path := _path(name, self._library, ".pyc"))]
-        return self._compile(ours), {path: (self._library / f"{path}.pyc").read_bytes() for path in library}
+        return compiled, {path: (self._library / f"{path}.pyc").read_bytes() for path in library}
 
-    def _compile(self, sources: list[str]) -> dict[str, bytes]:
+    def _compile(self, names: list[str], root: Path, kinds: dict[str, str]) -> dict[str, bytes]:
+        """The .pyc files of the modules of these packages."""
+        ours = [name for name in names if name.partition(".")[0] in kinds]
+        sources = {name: path for name in ours if (path := _path(name, root, ".py"))}
         listing, target = self._work / "sources", self._work / "lib"
-        listing.write_text("".join(f"{KINDS[path.partition('/')[0]]} {path}.py\n" for path in sources))
-        self._run("compile.py", str(ROOT), str(target), str(listing))
-        return {path: (target / f"{path}.pyc").read_bytes() for path in sources}
+        listing.write_text("".join(f"{kinds[name.partition('.')[0]]} {path}.py\n" for name, path in sources.items()))
+        self._run("compile.py", str(root), str(target), str(listing))
+        return {path: (target / f"{path}.pyc").read_bytes() for path in sources.values()}
 
     def _run(self, script: str, *arguments: str) -> str:
         command = [self._program, "-IX", "no_debug_ranges", str(SCRIPTS / script), *arguments]

@@ -1,8 +1,9 @@
 """Print the names of all modules that our programs can import: `python.exe closure.py LIBRARY ROOT EXCLUDED MODULE …`.
 
-LIBRARY is the unpacked standard library, ROOT the directory of our packages, EXCLUDED a list of modules, separated by
-commas, that are not followed. Every import is followed from the MODULEs on (`package.*` is all of a package), also
-those in functions and behind conditions. Modules that are imported by name, as codecs are, are added by the caller.
+LIBRARY is a list of directories with the standard library and other packages, separated by semicolons, ROOT the
+directory of our packages, EXCLUDED a list of modules, separated by commas, that are not followed. Every import is
+followed from the MODULEs on (`package.*` is all of a package), also those in functions and behind conditions. Modules
+that are imported by name, as codecs are, are added by the caller.
 """
 
 import modulefinder
@@ -24,7 +25,7 @@ def modules_of(root: str, package: str) -> list[str]:
 def main() -> None:
     library, root, excluded, *roots = sys.argv[1:]
     excludes = excluded.split(",")
-    finder = modulefinder.ModuleFinder([root, library], excludes=excludes)
+    finder = modulefinder.ModuleFinder([root, *library.split(os.pathsep)], excludes=excludes)
     for name in roots:
         for module in modules_of(root, name[:-2]) if name.endswith(".*") else [name]:
             if not any(f"{module}.".startswith(f"{other}.") for other in excludes):

@@ -33,7 +33,7 @@ def compile_file(root: str, target: str, name: str, kind: str) -> None:
 
 if __name__ == "__main__":
     sources, destination, listing = sys.argv[1:]
-    sys.path.append(os.path.join(sources, "launcher", "common"))
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
     bytecode = importlib.import_module("bytecode")
     with open(listing, encoding="utf-8") as lines:
         for line in lines:

@@ -31,16 +31,17 @@ def test_members_include_programs_and_python() -> None:
     assert not [name for name in names if name.endswith(".py")]
 
 
-def test_binaries_of_python_and_cffi_are_unchanged() -> None:
+def test_third_party_binaries_are_unchanged() -> None:
     """Operators compare them with the published files by hash and signature."""
     published = windows_packages.python_files() | dict([windows_packages.cffi_backend()])
+    published |= windows_packages.pywin32_files()
     with zipfile.ZipFile(distribution()) as archive:
         binaries = [name for name in archive.namelist() if name.endswith((".dll", ".pyd"))]
         for name in binaries:
             digest = hashlib.sha256(archive.read(name)).hexdigest()
             assert digest == hashlib.sha256(published[name.rpartition("/")[2]]).hexdigest(), name
         programs = {name for name in archive.namelist() if name.endswith(".exe")}
-    assert len(binaries) == 7
+    assert len(binaries) == 13
     assert programs == {"containerd-shim-runhcs-v1.exe", "runhcs.exe"}, "the only binaries that are built here"
 
 
@@ -84,7 +85,8 @@ def test_runhcs_commands_run(machine: Machine) -> None:
     code, text = run("ps", "--state", r"C:\nowhere")
     assert code == 0 and "no shims" in text
     code, text = run("demo")
-    assert code == 2 and "for Linux" in text
+    assert code == 2 and "only on Linux" in text
+
     code, text = run("config", "containerd")
     assert code == 0 and 'runtime_type = "io.containerd.runhcs.v1"' in text
 
@@ -97,4 +99,9 @@ def test_doctor_checks_the_machine(machine: Machine) -> None:
     assert checks["rights"]["outcome"] == "ok"
     assert checks["hcs"]["outcome"] == "ok", checks["hcs"]
     assert checks["vmcompute"]["outcome"] == "fail", "Wine has no such service"
+    # By the pywin32 modules and the registry.
+    assert checks["administrator"]["outcome"] == "ok" and "Administrators" in checks["administrator"]["finding"]
+    assert checks["privileges"]["outcome"] == "ok" and checks["build"]["finding"].startswith("build ")
+    assert {"hns", "hyper-v", "event log", "shim", "config"} <= set(checks)
+    assert not [check for check in checks.values() if "the check itself failed" in check["finding"]]
     assert done.returncode == 1

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 import windows_packages
 
-from tests.wine.conftest import ROOT, Machine
+from tests.support.wheel import build_wheel
+from tests.wine.conftest import Machine
 
-# What pip would fetch by itself; here it may not, and finds them in a folder.
+# What pip would download; here it finds them in a directory.
 PIP = ("pip==25.3", "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd")
 PYCPARSER = ("pycparser==3.12", "a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e")
+# Of the extra `runhcs`, beside those of the zip.
+RICH = (
+    ("rich==15.0.0", "33bd4ef74232fb73fe9279a257718407f169c09b78a87ad3d296f548e27de0bb"),
+    ("markdown-it-py==4.3.0", "7aa1511a46c39138de78d9eba92ce47e63124d8003fc98b3a351909e04239efa"),
+    ("mdurl==0.1.2", "84008a41e51615a49fc9966191ff91509e3c40b939176e643fd50a5c2196b8f8"),
+    ("pygments==2.21.0", "2363c69b61c4a97c838da3b130dcd6468f4848992b21a82f2a63ec34377137d9"),
+)
 SCRIPTS = r"C:\installed\Scripts"
-
-
-def build_wheel(directory: Path) -> Path:
-    """From a copy: setuptools leaves things behind where it builds."""
-    source = directory / "source"
-    source.mkdir()
-    for name in ("shim", "runhcs", "hcs_emulator", "bench"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "build"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", directory, source]
-    done = subprocess.run(pip, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
-    assert done.returncode == 0, done.stdout.decode()
-    return next(directory.glob("*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +38,15 @@ def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Mac
     wheels = machine.drive / "wheels"
     wheels.mkdir()
     shutil.copy(build_wheel(tmp_path_factory.mktemp("wheel")), wheels)
-    for requirement in (PIP, PYCPARSER):
+    for requirement in (PIP, PYCPARSER, *windows_packages.PURE_PYTHON, *RICH):
         shutil.copy(windows_packages.download(*requirement), wheels)
     shutil.copy(windows_packages.cffi_wheel(), wheels)
+    shutil.copy(windows_packages.pywin32_wheel(), wheels)
     with zipfile.ZipFile(next(wheels.glob("pip-*.whl"))) as archive:
         archive.extractall(python / "Lib" / "site-packages")
     options = ("--no-index", "--find-links", r"C:\wheels", "--no-warn-script-location", "--no-cache-dir")
     program = r"C:\installed\python.exe"
-    done = machine.run(program, "-m", "pip", "install", *options, "containerd-shim-runhcs", timeout=300)
+    done = machine.run(program, "-m", "pip", "install", *options, "containerd-shim-runhcs[runhcs]", timeout=300)
     assert done.returncode == 0, done.stdout.decode(errors="replace")
     return machine
 
@@ -65,6 +58,15 @@ def test_console_scripts_run(installed: Machine) -> None:
     done = installed.run(rf"{SCRIPTS}\runhcs.exe", "explain", "0xc0370106")
     assert done.returncode == 0, done.stdout
     assert b"HCS_E_UNEXPECTED_EXIT" in done.stdout
+
+
+def test_doctor_uses_pywin32(installed: Machine) -> None:
+    done = installed.run(rf"{SCRIPTS}\runhcs.exe", "doctor", "--json")
+    report = json.loads(done.stdout[done.stdout.index(b"{") :])  # Wine may print a warning first
+    checks = {check["name"]: check for check in report["checks"]}
+    assert "pywin32" not in checks and checks["administrator"]["outcome"] == "ok"
+    assert checks["vmcompute"]["outcome"] == "fail", "Wine has no such service"
+    assert not [check for check in report["checks"] if "the check itself failed" in check["finding"]]
 
 
 def test_container_lifecycle(installed: Machine) -> None:
