@@ -70,8 +70,7 @@ OPTIONS = (
         "debug_type",
         "DebugType",
         int,
-        "Where the log goes: with 0 to containerd's log, with 2 nowhere (there are no ETW events); 1, a file, is "
-        "refused.",
+        "Target of the log: 0 is containerd's log, 2 is none (there are no ETW events); 1, a file, is refused.",
         values={0: "NPIPE", 2: "ETW"},
     ),
     Option(
@@ -79,7 +78,7 @@ OPTIONS = (
         unused=True,
     ),
     Option(
-        4, "sandbox_image", "SandboxImage", str, "The image of a pod's sandbox is chosen by containerd's CRI plugin.",
+        4, "sandbox_image", "SandboxImage", str, "containerd's CRI plugin chooses the image of a sandbox.",
         unused=True,
     ),
     Option(
@@ -87,8 +86,8 @@ OPTIONS = (
         "sandbox_platform",
         "SandboxPlatform",
         str,
-        "The operating system that containers must be of, before the slash: `windows/amd64` or `linux/amd64`. The "
-        "create fails for others.",
+        "The operating system that containers must have, before the slash: `windows/amd64` or `linux/amd64`. "
+        "Create fails for others.",
     ),
     Option(
         6,
@@ -96,7 +95,7 @@ OPTIONS = (
         "SandboxIsolation",
         int,
         "With 1 each pod, or container without a pod, gets a utility VM. With 0, and other options set, a spec that "
-        "asks for a VM is refused.",
+        "requests a VM is refused.",
         values={0: "process", 1: "hypervisor"},
     ),
     Option(
@@ -114,14 +113,17 @@ OPTIONS = (
         "Memory of VMs in MiB, unless annotation `io.microsoft.virtualmachine.computetopology.memory.sizeinmb` says "
         "otherwise.", needs_vm=True,
     ),
-    Option(10, "GPUVHDPath", "GPUVHDPath", str, "For Linux containers on Windows, which are not run.", unused=True),
+    Option(
+        10, "GPUVHDPath", "GPUVHDPath", str, "For Linux containers on Windows, which this shim does not support.",
+        unused=True,
+    ),
     Option(
         11, "scale_cpu_limits_to_sandbox", "ScaleCpuLimitsToSandbox", bool,
         "CPU limits of containers count as shares of the host's processors and are scaled to the VM's.", needs_vm=True,
     ),
     Option(
         12, "default_container_scratch_size_in_gb", "DefaultContainerScratchSizeInGb", int,
-        "The size of scratch disks that the shim makes itself (`windows.layerFolders` with no disk in the last of "
+        "The size of scratch disks that the shim creates itself (`windows.layerFolders` with no disk in the last of "
         "them). Those from a snapshotter have the size of the snapshot's label.", maximum=65536,
     ),
     Option(
@@ -130,11 +132,11 @@ OPTIONS = (
     ),
     Option(
         14, "share_scratch", "ShareScratch", bool,
-        "Each container has a scratch disk of its own, made by the snapshotter.", unused=True,
+        "Each container has a scratch disk of its own, created by the snapshotter.", unused=True,
     ),
     Option(
         15, "NCProxyAddr", "NCProxyAddr", str,
-        "Networking of VMs by a network configuration proxy, which this shim does not speak to: VMs are refused.",
+        "Networking of VMs by a network configuration proxy, which this shim does not support: VMs are refused.",
         needs_vm=True,
     ),
     Option(
@@ -142,12 +144,12 @@ OPTIONS = (
         "log_level",
         "LogLevel",
         str,
-        "The level of the shim's log; beats Debug.",
+        "The level of the shim's log; overrides Debug.",
         values=dict.fromkeys(("panic", "fatal", "error", "warning", "warn", "info", "debug", "trace"), ""),
     ),
     Option(
         17, "io_retry_timeout_in_sec", "IoRetryTimeoutInSec", int,
-        "How long output waits for a client that has gone away to come back, in seconds; 0 is for ever.",
+        "How long output waits for a disconnected client to return, in seconds; 0 means no limit.",
     ),
     Option(
         18, "default_container_annotations", "DefaultContainerAnnotations", dict,
@@ -160,12 +162,12 @@ OPTIONS = (
     ),
     Option(
         20, "scrub_logs", "ScrubLogs", bool,
-        "Environment, arguments and annotations are left out of the log. Not set, they are, too.",
+        "Environment, arguments and annotations are not logged. This is also the default.",
     ),
     # Our own option: not in the protobuf message, so it comes as TOML only.
     Option(
         0, "sandbox_os_version", "SandboxOsVersion", str,
-        "The version of Windows that containers, or VMs, are to be; see "
+        "The Windows version that containers, or VMs, must have; see "
         "[runtimeclasses.md](../how-to/runtimeclasses.md). "
         "Becomes annotation `io.microsoft.virtualmachine.sandbox-os-version`.",
     ),

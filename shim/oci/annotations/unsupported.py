@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _VM = "io.microsoft.virtualmachine."
 _LCOW = f"{_VM}lcow."
-_CONFIDENTIAL = "For confidential VMs, which this shim does not make."
-_LINUX = "For Linux containers on Windows (LCOW), which this shim does not run."
+_CONFIDENTIAL = "For confidential VMs, which this shim does not support."
+_LINUX = "For Linux containers on Windows (LCOW), which this shim does not support."
 
 
 def _none(key: str, kind: Kind, scope: str, effect: str) -> Annotation:
@@ -32,14 +32,14 @@ def _none(key: str, kind: Kind, scope: str, effect: str) -> Annotation:
 
 
 # Confidential VMs. A policy that is not enforced must not be accepted.
-_NOT_ENFORCED = "Asks for a confidential VM, which this shim does not make: the create fails."
+_NOT_ENFORCED = "Requests a confidential VM, which this shim does not support: Create fails."
 SECURITY_POLICY = Annotation(f"{_VM}wcow.securitypolicy", TEXT, VM, _NOT_ENFORCED, outcome=REFUSED)
 LINUX_SECURITY_POLICY = Annotation(f"{_LCOW}securitypolicy", TEXT, VM, _NOT_ENFORCED, outcome=REFUSED)
 CONFIDENTIAL_DEBUG = Annotation(
     "io.microsoft.wcow.debug",
     FLAG,
     VM,
-    "Saves the disks of a confidential VM, which this shim does not make: the create fails.",
+    "Saves the disks of a confidential VM, which this shim does not support: Create fails.",
     default="false",
     outcome=REFUSED,
 )
@@ -54,7 +54,7 @@ CONFIDENTIAL_ONLY = (
     _none(f"{_VM}wcow.isolation_type", TEXT, VM, _CONFIDENTIAL),
     _none(f"{_VM}wcow.no_secure_boot", FLAG, VM, _CONFIDENTIAL),
     _none(f"{_VM}no_security_hardware", FLAG, VM, _CONFIDENTIAL),
-    _none(f"{_VM}wcow.writable_efi", FLAG, VM, "For VMs of block CIM layers, which this shim does not make."),
+    _none(f"{_VM}wcow.writable_efi", FLAG, VM, "For VMs of block CIM layers, which this shim does not support."),
 )
 
 LINUX_ONLY = (

@@ -49,13 +49,13 @@ PROCESSOR_LIMIT = Annotation(
     f"{_TOPOLOGY}processor.limit",
     NUMBER,
     VM,
-    "The VM's share of its processors, 1 to 100000. Before `windows.resources.cpu.maximum`, which counts to 10000.",
+    "The VM's share of its processors, 1 to 100000. Overrides `windows.resources.cpu.maximum`, which counts to 10000.",
 )
 PROCESSOR_WEIGHT = Annotation(
     f"{_TOPOLOGY}processor.weight",
     NUMBER,
     VM,
-    "The VM's weight among VMs, 1 to 10000. Before `windows.resources.cpu.shares`.",
+    "The VM's weight among VMs, 1 to 10000. Overrides `windows.resources.cpu.shares`.",
     default="100, by Windows",
 )
 CPU_GROUP = Annotation(
@@ -84,15 +84,15 @@ DEFERRED_COMMIT = Annotation(
     f"{_TOPOLOGY}memory.enabledeferredcommit",
     FLAG,
     VM,
-    "Memory is committed when it is first used. Without overcommit the create fails.",
+    "Memory is committed when it is first used. Create fails without overcommit.",
     default="false",
 )
 PHYSICALLY_BACKED = Annotation(
     f"{_VM}fullyphysicallybacked",
     FLAG,
     VM,
-    "All memory is physical from the start (what is reserved is what may be used), and shares are not mapped directly. "
-    "Beats `allowovercommit`.",
+    "All memory is backed physically from the start, and shares are not mapped directly. "
+    "Overrides `allowovercommit`.",
     default="false",
 )
 LOW_MMIO_GAP = Annotation(f"{_TOPOLOGY}memory.lowmmiogapinmb", NUMBER_64, VM, "Size of the low MMIO gap in MiB.")
@@ -105,13 +105,13 @@ NUMA_PROCESSORS_PER_NODE = Annotation(
     f"{_TOPOLOGY}processor.numa.max-processors-per-node",
     NUMBER_32,
     VM,
-    f"HCS divides the VM into virtual NUMA nodes with at most so many processors. {_NUMA}",
+    f"HCS divides the VM into virtual NUMA nodes with at most this many processors. {_NUMA}",
 )
 NUMA_MEMORY_PER_NODE = Annotation(
     f"{_TOPOLOGY}processor.numa.max-size-per-node",
     NUMBER_64,
     VM,
-    "The most memory of such a node in MiB; must go with `max-processors-per-node`, else the create fails.",
+    "The most memory of such a node in MiB; must go with `max-processors-per-node`, else Create fails.",
 )
 NUMA_PREFERRED_NODES = Annotation(
     f"{_TOPOLOGY}numa.preferred-physical-nodes", NUMBERS, VM, "The host's NUMA nodes to prefer for them."
@@ -121,19 +121,19 @@ NUMA_MAPPED_NODES = Annotation(
     NUMBERS,
     VM,
     f"Node by node: the host's node of each virtual one, up to 64, or 255 for all. The three lists must be equally "
-    f"long, else the create fails. {_NUMA}",
+    f"long, else Create fails. {_NUMA}",
 )
 NUMA_PROCESSORS = Annotation(
     f"{_TOPOLOGY}numa.count-of-processors",
     NUMBERS,
     VM,
-    "Processors of each virtual node; their sum must be the VM's, else the create fails.",
+    "Processors of each virtual node; their sum must be the VM's, else Create fails.",
 )
 NUMA_MEMORY = Annotation(
     f"{_TOPOLOGY}numa.count-of-memory-blocks",
     NUMBERS_64,
     VM,
-    "MiB of each virtual node; their sum must be the VM's, else the create fails.",
+    "MiB of each virtual node; their sum must be the VM's, else Create fails.",
 )
 
 # Storage.
@@ -141,13 +141,13 @@ STORAGE_BANDWIDTH = Annotation(
     f"{_VM}storageqos.bandwidthmaximum",
     NUMBER,
     VM,
-    "Bytes per second of all the VM's disks. Before `windows.resources.storage.bps`.",
+    "Bytes per second of all the VM's disks. Overrides `windows.resources.storage.bps`.",
 )
 STORAGE_IOPS = Annotation(
     f"{_VM}storageqos.iopsmaximum",
     NUMBER,
     VM,
-    "I/O operations per second of all the VM's disks. Before `windows.resources.storage.iops`.",
+    "I/O operations per second of all the VM's disks. Overrides `windows.resources.storage.iops`.",
 )
 
 # Diagnostics.
@@ -155,12 +155,14 @@ DUMP_DIRECTORY = Annotation(
     f"{_VM}dump-directory-path",
     TEXT,
     VM,
-    "Where a dump and the saved state of a VM that crashes go. A directory that does not exist fails the create.",
+    "Directory for the dump and the saved state of a crashed VM. Create fails if it does not exist.",
 )
 CONSOLE_PIPE = Annotation(
     f"{_VM}console.pipe", TEXT, VM, r"The named pipe, `\\.\pipe\…`, for the VM's serial port COM1. May change."
 )
-FORWARD_LOGS = Annotation(f"{_VM}forwardlogs.enable", FLAG, VM, "The guest's log goes into the shim's.", default="true")
+FORWARD_LOGS = Annotation(
+    f"{_VM}forwardlogs.enable", FLAG, VM, "The log of the guest is forwarded to the log of the shim.", default="true"
+)
 LOG_SOURCES = Annotation(
     f"{_VM}forwardlogs.sources",
     Kind('base64 of JSON, `{"logConfig": {"sources": [...]}}`'),
@@ -171,7 +173,7 @@ DEFAULT_LOG_SOURCES = Annotation(
     f"{_VM}forwardlogs.defaultsources.enable",
     FLAG,
     VM,
-    "Forwards the usual providers of a container host, too.",
+    "Also forwards the default providers of a container host.",
     default="true",
 )
 
@@ -180,7 +182,7 @@ NO_COMPARTMENTS = Annotation(
     f"{_VM}disablecompartmentnamespace",
     FLAG,
     VM,
-    "Leaves out the registry value that lets the guest keep network compartments apart by namespace.",
+    "Omits the registry value that lets the guest keep network compartments apart by namespace.",
     default="false",
 )
 REGISTRY = Annotation(
@@ -193,12 +195,13 @@ HVSOCKET_SERVICE = Annotation(
     f"{_VM}hv-socket.service-table.",
     Kind("JSON object, HCS's HvSocketServiceConfig"),
     VM,
-    "A further entry of the VM's hyper-V socket service table; the service's GUID ends the key. May change.",
+    "A further entry of the VM's Hyper-V socket service table; the service's GUID ends the key. May change.",
 )
 KERNEL_DRIVERS = Annotation(
     f"{_VM}kerneldrivers",
     TEXTS,
     CONTAINER_IN_VM,
-    "Directories of drivers, which are shared with the VM and installed there by pnputil before the container is made. "
-    "One that does not exist fails the create.",
+    "Directories of drivers, which are shared with the VM and installed there by pnputil before the container is "
+    "created. "
+    "Create fails if one does not exist.",
 )
