@@ -1,8 +1,8 @@
-"""What the daemon gives to its services: who it is, where it reports, how it is told to end.
+"""What the daemon passes to its services: its identity, its log and publisher, and how to shut it down.
 
-`shim.commands.serve` builds one and calls `shim.task.service.build_services(context)`, which must stay light: it
-runs before the first Connect can be answered. Once the endpoint is being served, a warm-up thread calls
-`shim.task.service.warm_up(context)`, which imports what only later calls need (the bindings, json, the domain).
+`shim.commands.serve` creates it and calls `shim.task.service.build_services(context)`, which must import little: it
+runs before the first Connect can be answered. Once the socket is served, a warm-up thread calls
+`shim.task.service.warm_up(context)`, which imports what only later calls need (HCS bindings, json, task modules).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ShimContext:
-    """One daemon's identity and its ways out. Made once; its attributes do not change."""
+    """Created once for each daemon. Its attributes do not change."""
 
     __slots__ = (
         "_on_shutdown",
@@ -52,30 +52,30 @@ class ShimContext:
         sandbox_api: bool = False,
     ) -> None:
         self.namespace = namespace
-        #: The id `start` was called with: the sandbox's id for a pod, else the container's.
+        #: The id of the `start` command: the sandbox's id for a pod, else the container's.
         self.id = id
-        #: The bundle of that id, absolute. Containers that join the pod have bundles of their own.
+        #: The absolute bundle path of that id. Containers that join the pod have their own bundles.
         self.bundle = bundle
         #: The address that `start` printed.
         self.address = address
-        #: Bare type name of the options that came on stdin, "" when there were none. Create brings its own.
+        #: The type name of the options on stdin, without a prefix; "" if there were none. Create has its own options.
         self.options_type = options_type
-        #: Their encoded message.
+        #: The encoded message of these options.
         self.options = options
         #: True when `id` is a pod sandbox, by its annotations or by the sandbox API.
         self.is_sandbox = is_sandbox
-        #: True when the sandbox comes by the Sandbox service and not as a container.
+        #: True when the Sandbox service creates the sandbox, instead of a Create of the Task service.
         self.sandbox_api = sandbox_api
         #: containerd logs at debug level.
         self.debug = debug
-        #: publish(topic, event) never blocks and never fails.
+        #: `publish(topic, event)` never blocks and never raises.
         self.publisher = publisher
         self.log = log
-        #: The daemon's process id, which Connect answers.
+        #: The daemon's process id, which Connect returns.
         self.pid = pid
         self._on_shutdown = on_shutdown
 
     def request_shutdown(self, now: bool = False) -> None:
-        """End the daemon. Returns at once; answers already given still go out. With `now` it does not wait for
-        calls in flight."""
+        """Shut the daemon down. Returns at once; responses that are queued are still sent. With `now` it does not wait
+        for calls in flight."""
         self._on_shutdown(now)

@@ -1,10 +1,9 @@
-"""Every failure of a task RPC, turned into a status in one place.
+"""The mapping of all errors of task RPCs to statuses.
 
-The domain raises `StatusError` itself where it knows what went wrong, through the short constructors here, so that
-each sentence ends in its class's own words (containerd's convention: `<detail>: <class text>`). What comes up from
-the rooms below (HCS, the OCI reader, the operating system) is looked up in `to_status`. Codes are those of Microsoft's
-shim, and so are the first words of what it says, too: what failed in HCS or is wrong with a spec is UNKNOWN, with a
-sentence that names the cause.
+Code in this package raises `StatusError` itself where it knows the class of an error, through the constructors here, so
+that each message ends with the text of its class (containerd's convention: `<detail>: <class text>`). `to_status`
+converts the exceptions of the packages below (HCS, OCI spec, operating system). Codes and the first words of a message
+are those of Microsoft's shim: a failure of HCS or an invalid spec is UNKNOWN, with a message that names the cause.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ def invalid_argument(detail: str) -> StatusError:
     return StatusError(status.INVALID_ARGUMENT, f"{detail}: invalid argument")
 
 
-def wrong(detail: str) -> StatusError:
-    """What is of no class, to Microsoft's shim."""
+def unknown(detail: str) -> StatusError:
+    """For errors to which Microsoft's shim gives no class."""
     return StatusError(status.UNKNOWN, detail)
 
 
@@ -43,7 +42,7 @@ def deadline_exceeded(detail: str) -> StatusError:
 
 
 _NOT_IMPLEMENTED = 0x80004001
-# The OCI room says what is wrong in containerd's words for the class.
+# `shim.oci` names the class by containerd's text for it.
 _SPEC_CODES = {
     "invalid argument": status.INVALID_ARGUMENT,
     "failed precondition": status.FAILED_PRECONDITION,
@@ -52,7 +51,7 @@ _SPEC_CODES = {
 
 
 def to_status(error: Exception) -> StatusError:
-    """The table: what containerd is told of an error that came up from below."""
+    """The status that containerd gets for an exception."""
     if isinstance(error, StatusError):
         return error
     from shim.api.wire import DecodeError
@@ -72,7 +71,7 @@ def to_status(error: Exception) -> StatusError:
 
 
 def is_not_supported(error: Exception) -> bool:
-    """HCS cannot do this to that kind of system, on this build, ever: not a failure but an answer."""
+    """HCS does not support the call for this kind of compute system, or on this build."""
     from shim.hcs_bindings import errors as hcs
 
     return hcs.is_not_supported(error) or (
@@ -81,7 +80,7 @@ def is_not_supported(error: Exception) -> bool:
 
 
 def has_no_stats(error: Exception) -> bool:
-    """Asked for figures of a system that is not running: there are none, which is no failure of the machine."""
+    """The compute system is not running and has no stats, which is not a failure of the host."""
     from shim.hcs_bindings import errors as hcs
 
     return hcs.stats_not_found(error) or hcs.is_already_stopped(error) or hcs.is_already_closed(error)

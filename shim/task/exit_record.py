@@ -1,8 +1,8 @@
-"""How a container's init ended, on disk in the bundle, for the `delete` command of a fresh process.
+"""The exit of a container's init, as a file in the bundle, for the `delete` command, which runs in a new process.
 
-When the daemon is gone, containerd takes the exit from what `delete` prints. Without a record that would be 255 and
-"now" even for a container that had ended properly. Plain text, `status seconds nanoseconds pid` and a newline; a line
-without its newline was cut off by a crash and counts as absent. No imports: `delete` reads it.
+When the daemon has died, containerd takes the exit from what `delete` prints. Without a record that would be 255 and
+the current time, even for a container that had exited normally. Plain text, `status seconds nanoseconds pid` and a
+newline; a line without the newline was cut off by a crash and is ignored. No imports: `delete` reads it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def write(bundle: str, status: int, seconds: int, nanos: int, pid: int) -> None:
 
 
 def read(bundle: str) -> tuple[int, int, int, int] | None:
-    """(status, seconds, nanoseconds, pid), or None if there is no whole record."""
+    """(status, seconds, nanoseconds, pid), or None if there is no complete record."""
     try:
         with open(f"{bundle}/{FILE_NAME}", "rb") as file:
             line = file.read(100)

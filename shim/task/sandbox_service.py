@@ -1,11 +1,12 @@
-"""The Sandbox service, `containerd.runtime.sandbox.v1.Sandbox`: a pod whose sandbox is no container of containerd's.
+"""The Sandbox service, `containerd.runtime.sandbox.v1.Sandbox`: a pod whose sandbox is not a container of containerd.
 
-containerd 2.x speaks it for pods with `sandboxer = "shim"`. What it makes is a pod like any other (`shim.task.pod`):
-the sandbox is in it as a task without a container, or as a utility VM, and workloads join by the Task service of the
-same connection, without `start` before and `delete` after them. Two things differ: Shutdown of a task never ends the
-shim, ShutdownSandbox does; and as containerd runs no `delete` for workloads, the sandbox's ledger names their bundles.
+containerd 2.x uses it for pods with `sandboxer = "shim"`. It creates a pod like any other (`shim.task.pod`): the
+sandbox is a task without a container, or with a utility VM, and workloads join through the Task service of the same
+connection, without `start` before and `delete` after them. Two things differ: Shutdown of a task never stops the shim,
+ShutdownSandbox does; and since containerd runs no `delete` for workloads, the sandbox's bundle lists their bundles
+(`shim.task.pod_members`).
 
-Offered only by a shim that was started for it (see `shim.commands.start`), and loaded only there.
+Only a shim that was started for a sandbox imports and offers it (see `shim.commands.start`).
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ SANDBOX = "containerd.runtime.sandbox.v1.Sandbox"
 
 READY = "SANDBOX_READY"
 NOT_READY = "SANDBOX_NOTREADY"
-# How long StopSandbox waits for the end if it is not told.
+# How long StopSandbox waits for the exit if the request has no timeout.
 STOP_TIMEOUT = 20.0
-# How long the client of ShutdownSandbox has to hang up.
-GOODBYE_TIMEOUT = 1.0
+# How long the client of ShutdownSandbox has to close its connection.
+DISCONNECT_TIMEOUT = 1.0
 EMPTY = b""
 
 
@@ -45,7 +46,7 @@ class SandboxService:
         self._created_at: Timestamp | None = None
 
     def methods(self, guarded: Callable[[str, Callable[[Call], bytes]], Callable[[Call], bytes]]) -> dict[str, Method]:
-        """`guarded` turns whatever a handler raises into a status."""
+        """`guarded` turns the exceptions of a handler into statuses."""
         inline = {"WaitSandbox": self.wait, "SandboxStatus": self.status, "PingSandbox": self.ping}
         worker = {
             "CreateSandbox": self.create,
@@ -63,7 +64,7 @@ class SandboxService:
         from shim.task.create import create_sandbox
 
         request = api.CreateSandboxRequest.decode(call.payload)
-        self._must_be_ours(request.sandbox_id)
+        self._require_own_id(request.sandbox_id)
         create_sandbox(self._context, request, self._pod)
         return EMPTY
 
@@ -77,7 +78,7 @@ class SandboxService:
         from shim.hcs_bindings.windows_version import windows_build
         from shim.task.sandbox_spec import sandbox_platform
 
-        self._must_be_ours(api.PlatformRequest.decode(call.payload).sandbox_id)
+        self._require_own_id(api.PlatformRequest.decode(call.payload).sandbox_id)
         system, architecture = sandbox_platform(self._context)
         version = f"10.0.{windows_build()}" if system == "windows" else ""
         answer = Platform(os=system, architecture=architecture, os_version=version)
@@ -122,18 +123,18 @@ class SandboxService:
         return EMPTY
 
     def shutdown(self, call: Call) -> bytes:
-        """Everything is free when the answer goes out: containerd removes the bundle, and the ledger with it.
+        """All resources are released before the response: containerd then removes the bundle, and the ledger with it.
 
-        The connection is containerd's to close: its client may take one that ends right after an answer for an error.
+        The client closes the connection: it may report an error if the connection closes right after a response.
         """
-        self._must_be_ours(api.ShutdownSandboxRequest.decode(call.payload).sandbox_id)
+        self._require_own_id(api.ShutdownSandboxRequest.decode(call.payload).sandbox_id)
         deferred = call.defer()
         try:
             self._pod.stop_all()
         finally:
             daemon.release_bundle()
             call.reply(EMPTY)
-            call.connection.wait_end(GOODBYE_TIMEOUT)
+            call.connection.wait_end(DISCONNECT_TIMEOUT)
             self._context.request_shutdown(False)
         return deferred
 
@@ -145,10 +146,10 @@ class SandboxService:
         return api.SandboxMetricsResponse(metrics=Metric(timestamp=_now(), id=task.id, data=data)).encode()
 
     def _sandbox(self, id: str) -> Task:
-        self._must_be_ours(id)
+        self._require_own_id(id)
         return self._pod.task(id)
 
-    def _must_be_ours(self, id: str) -> None:
+    def _require_own_id(self, id: str) -> None:
         if id != self._context.id:
             raise not_found(f"this shim serves sandbox {self._context.id!r}; sandbox {id!r}")
 

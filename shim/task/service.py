@@ -1,16 +1,16 @@
-"""The Task service: the RPCs of `containerd.task.v2.Task` and `.v3.Task` on top of the pod.
+"""The Task service: the RPCs of `containerd.task.v2.Task` and `.v3.Task` for the tasks of a pod.
 
-Nothing is decided here. A handler decodes its request, asks the domain, and encodes the answer. What can matter is
-how it is run:
+A handler decodes its request, calls the pod or a task, and encodes the response. It runs in one of three ways:
 
-- answered in the reading thread, from memory: State, Connect, Checkpoint, Shutdown;
+- inline, in the thread that reads the connection, from memory: State, Connect, Checkpoint, Shutdown;
 - deferred: Wait, which holds no thread however long it takes;
-- in a worker: everything that may call HCS or touch a file.
+- in a worker thread: everything that may call HCS or access a file.
 
-This module and the pod are loaded before the first Connect can be answered; they import only what that needs.
+This module and the pod are imported before the first Connect can be answered, so they import only what that needs;
+handlers import the rest.
 
-No handler keeps anything that belongs to a connection (a deferred Wait aside, whose answer nobody reads once its
-client is gone): containerd may vanish and come back at any time, with as many connections as it likes.
+No handler keeps state of a connection (except a deferred Wait, whose response is dropped when its client disconnects):
+containerd may restart at any time and open any number of connections.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EMPTY = b""
 
 
 def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
-    """All ttrpc services of this shim, for `Server`. Light: what only a task needs is imported when there is one."""
+    """All ttrpc services of this shim, for `Server`. Modules that only a task needs are imported by the handlers."""
     pod = Pod(context)
     service = TaskService(pod, context)
     methods = service.methods()
@@ -107,18 +107,18 @@ class TaskService:
         return methods
 
     def extended_methods(self) -> dict[str, Method]:
-        """What Microsoft's shim answers besides the task API."""
+        """The service of Microsoft's shim beside the task API."""
         return {"ComputeProcessorInfo": Method.inline(self.guarded("ComputeProcessorInfo", self.processor_info))}
 
     def diagnostic(self, name: str) -> Method:
-        """A question about this shim itself."""
+        """A method of ShimDiag or Inspect."""
 
-        def ask(call: Call) -> bytes:
+        def handle(call: Call) -> bytes:
             from shim.task.diagnostics import service as diagnostics
 
             return diagnostics.HANDLERS[name](self._pod, self._context, call)
 
-        return Method.worker(self.guarded(name, ask))
+        return Method.worker(self.guarded(name, handle))
 
     def guarded(self, name: str, handler: Callable[[Call], bytes]) -> Callable[[Call], bytes]:
         """The handler of every RPC, with its errors turned into statuses. Unexpected errors are logged; each call is,
@@ -146,19 +146,19 @@ class TaskService:
             return log_calls(name, run, log)
         return run
 
-    # From memory, in the reading thread.
+    # Inline.
 
     def state(self, call: Call) -> bytes:
         """The most frequent call, and therefore decoded without its message class."""
         return self._pod.process(*read_ids(call.payload)).state_response
 
     def connect(self, call: Call) -> bytes:
-        """The first call of all. Its messages are two numbers and a text, read and written without their classes."""
+        """The first call of all; its messages are decoded and encoded without their classes, to save their import."""
         fields = ((b"\x08", self._context.pid), (b"\x10", self._pod.task_pid(read_ids(call.payload)[0])))
         return b"".join(tag + varint(value) for tag, value in fields if value)
 
     def processor_info(self, call: Call) -> bytes:
-        """How many processors the VM has that a task has to itself."""
+        """The number of processors of the utility VM that belongs to this task alone."""
         from shim.api.extendedtask import ComputeProcessorInfoRequest, ComputeProcessorInfoResponse
 
         task = self._pod.task(ComputeProcessorInfoRequest.decode(call.payload).id)
@@ -188,7 +188,7 @@ class TaskService:
         request = ShutdownRequest.decode(call.payload)
         if not self._pod.shutdown_stops_shim(request.id):
             return EMPTY
-        # The answer first: containerd would report a lost connection instead. It may remove the bundle right after it.
+        # Respond first: containerd would report a lost connection otherwise. It may remove the bundle right after.
         deferred = call.defer()
         daemon.release_bundle()
         call.reply(EMPTY)
@@ -204,7 +204,7 @@ class TaskService:
         finally:
             self._context.request_shutdown(now)
 
-    # In a worker.
+    # In a worker thread.
 
     def create(self, call: Call) -> bytes:
         from shim.api.task import CreateTaskRequest, CreateTaskResponse

@@ -1,7 +1,7 @@
-"""What `Kill.signal` means to a Windows process.
+"""The mapping of `Kill.signal` to console control events.
 
-The task API carries Unix numbers; a Windows process knows console control events and termination. The pairs are those
-of Microsoft's shim, so that an image's stop signal keeps its meaning. Note that 0 is Ctrl-C here, not a liveness probe.
+The task API has Unix signal numbers; a Windows process has console control events and termination. The mapping is that
+of Microsoft's shim, so that an image's stop signal keeps its meaning. Note that 0 is Ctrl-C, not a liveness probe.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from shim.task.errors import failed_precondition
 
 SIGKILL = 9
 
-# Number -> HCS's name of the console event. SIGKILL is not here: it terminates.
+# Signal number -> HCS's name of the console event. SIGKILL terminates the process.
 CONSOLE_EVENTS = {
     0: "CtrlC",
     1: "CtrlBreak",  # SIGHUP
@@ -22,11 +22,11 @@ CONSOLE_EVENTS = {
 
 
 def always_terminate(signal: int) -> None:
-    """Every signal ends it: a sandbox that is nothing but a VM."""
+    """Every signal terminates: for a sandbox without a container."""
 
 
 def terminate_only(signal: int) -> None:
-    """For a guest that cannot send console events: what would end a process does, and nothing else is taken."""
+    """For a guest that cannot send console events: SIGABRT, SIGKILL and SIGTERM terminate, others are refused."""
     if signal not in (6, SIGKILL, 15):
         raise failed_precondition(f"signal {signal}: invalid signal value, this guest takes 6, 9 and 15")
 

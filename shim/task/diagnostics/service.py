@@ -1,15 +1,15 @@
-"""What somebody who looks into a running shim can ask: Microsoft's ShimDiag, and `Inspect`, which is ours.
+"""Diagnostics of a running shim: Microsoft's ShimDiag service, and our own `Inspect`.
 
     containerd.runhcs.v1.diag.ShimDiag    DiagExecInHost, DiagTasks, DiagShare, DiagPid, DiagStacks
     runhcs.inspect.v1.Inspect             Shim: everything at once, as JSON, for `runhcs ps`, `inspect` and `gc`
 
-All of it is answered in workers, so that a shim whose other calls hang still answers. Nothing here is loaded before it
-is asked for.
+All methods run in worker threads, so that a shim whose other calls hang still answers. The module is imported with the
+first such call.
 
-DiagExecInHost runs a program where the containers live: in the utility VM as its SYSTEM, or, for containers without a
-VM, on the host with the rights of the shim. Whoever can connect to the shim (its own user, root) could run any program
-with these rights before, by a container. The process is nobody's task: it has no events, and ends with the call that
-asked for it, also when the caller goes away.
+DiagExecInHost runs a program where the containers run: in the utility VM as SYSTEM, or, for containers without a VM, on
+the host with the rights of the shim. This gives no new rights: any client that can connect to the shim (its own user,
+root) can run programs with them in a container already. The process belongs to no task: it has no events, and is killed
+when its call ends, also when the caller disconnects.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EXEC_ID = "diagnostics"
 GUEST_STACKS_SECONDS = 5.0
 PROPERTIES_SECONDS = 5.0
 STACKS_SUPPORTED = "DumpStacksSupported"
-# As Microsoft's shim words them.
+# The names of Microsoft's shim.
 _STATES = {Status.CREATED: "created", Status.RUNNING: "running", Status.PAUSED: "paused", Status.STOPPED: "exited"}
 
 
@@ -58,7 +58,7 @@ def pid(pod: Pod, context: ShimContext, call: Call) -> bytes:
 
 
 def tasks(pod: Pod, context: ShimContext, call: Call) -> bytes:
-    """The tasks, and with `execs` what else runs in each; the init is the task itself."""
+    """The tasks, and with `execs` their execs; the init is the task itself."""
     request = api.TasksRequest.decode(call.payload)
     answer = []
     for task in pod.tasks():
@@ -70,7 +70,8 @@ def tasks(pod: Pod, context: ShimContext, call: Call) -> bytes:
 
 
 def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
-    """Ours first: they can be told whatever hangs. The guest's within limits; why there are none is told in words."""
+    """The stacks of the shim, which need no other component, and of the guest, with a timeout. If the guest has none,
+    the text says why."""
     own = stacks.all_threads()
     vm = pod.vm
     return api.StacksResponse(stacks=own, guest_stacks=_guest_stacks(vm) if vm is not None else "").encode()
@@ -78,9 +79,9 @@ def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
 
 def _guest_stacks(vm: Vm) -> str:
     if vm.is_gone:
-        return "(no guest stacks: the VM has ended)"
+        return "(no guest stacks: the VM has exited)"
     if not vm.gcs.supports(STACKS_SUPPORTED):
-        return "(no guest stacks: this guest cannot tell them)"
+        return "(no guest stacks: this guest does not support it)"
     try:
         return vm.gcs.stacks(GUEST_STACKS_SECONDS)
     except HcsError as error:
@@ -88,7 +89,7 @@ def _guest_stacks(vm: Vm) -> str:
 
 
 def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
-    """Show a directory or file of the host in the VM, until the VM ends."""
+    """Share a directory or file of the host with the VM, until the VM exits."""
     request = api.ShareRequest.decode(call.payload)
     pod.task(context.id)
     vm = pod.vm
@@ -109,7 +110,7 @@ def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
     return api.ShareResponse().encode()
 
 
-# A process outside of every container.
+# Processes outside of containers.
 
 
 def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
@@ -121,7 +122,7 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
     pod.task(context.id)
     vm = pod.vm
     if vm is not None and vm.is_gone:
-        raise failed_precondition(f"the VM of {context.id!r} has ended; nothing can run in it")
+        raise failed_precondition(f"the VM of {context.id!r} has exited; nothing can run in it")
     io = open_stdio(
         request.stdin, request.stdout, request.stderr, request.terminal,
         namespace=context.namespace, id=context.id, exec_id=EXEC_ID, log=context.log,
@@ -199,7 +200,7 @@ def _kill(process: Process) -> None:
         pass  # it has exited
 
 
-# Everything, for our own tools.
+# Inspect.
 
 
 def inspect(pod: Pod, context: ShimContext, call: Call) -> bytes:
@@ -234,16 +235,16 @@ def _task(task: Task, properties: bool) -> dict[str, object]:
         "execs": [{"id": one.exec_id, **_process(one)} for one in execs],
     }
     if properties:
-        found["properties"] = _asked(lambda: task.container.system.properties(timeout=PROPERTIES_SECONDS))
+        found["properties"] = _query(lambda: task.container.system.properties(timeout=PROPERTIES_SECONDS))
     return found
 
 
 def _process(process: Process) -> dict[str, object]:
-    over = process.status == Status.STOPPED
+    exited = process.status == Status.STOPPED
     return {
         "state": process.state_name,
         "pid": process.pid,
-        "exit_status": process.exit_status if over else None,
+        "exit_status": process.exit_status if exited else None,
         "terminal": process.terminal,
         **process.streams,
     }
@@ -258,14 +259,14 @@ def _vm(vm: Vm, properties: bool) -> dict[str, object]:
         "settings": {name: getattr(vm.settings, name, None) for name in ("processors", "memory_mb")},
     }
     if properties:
-        found["properties"] = _asked(lambda: vm.properties(timeout=PROPERTIES_SECONDS))
+        found["properties"] = _query(lambda: vm.properties(timeout=PROPERTIES_SECONDS))
     return found
 
 
-def _asked(question: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """HCS's answer, or why there is none."""
+def _query(properties: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The properties, or the error."""
     try:
-        return question()
+        return properties()
     except Exception as error:
         return {"error": str(error)}
 

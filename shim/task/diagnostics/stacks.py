@@ -1,8 +1,8 @@
 """The stacks of all threads of this process, as text.
 
-For whoever asks a shim that hangs what it is doing. Nothing is loaded and no lock is taken for it: the interpreter's
-own table of frames is all there is to read. Modules such as `traceback` would have to be imported first, perhaps while
-the thread that hangs holds the import lock.
+For diagnosing a shim that hangs. It imports nothing and takes no lock: it reads only the interpreter's own table of
+frames. Modules such as `traceback` would have to be imported first, possibly while the thread that hangs holds the
+import lock.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-# A recursion that went wrong would be thousands of lines, most of them the same.
-DEEPEST = 60
+# Of an endless recursion, which has thousands of equal frames.
+MAX_FRAMES = 60
 
 
 def all_threads() -> str:
@@ -32,7 +32,7 @@ def all_threads() -> str:
 
 def _lines(frame: FrameType | None) -> list[str]:
     lines: list[str] = []
-    while frame is not None and len(lines) < DEEPEST:
+    while frame is not None and len(lines) < MAX_FRAMES:
         code = frame.f_code
         lines.append(f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_qualname}')
         frame = frame.f_back
@@ -42,7 +42,7 @@ def _lines(frame: FrameType | None) -> list[str]:
 
 
 def _names() -> dict[int, str]:
-    """Threads that `threading` made have names; it may not even be loaded."""
+    """The names of threads created by `threading`, which may not be imported."""
     threading = sys.modules.get("threading")
     active = getattr(threading, "_active", {})
     return {ident: str(thread.name) for ident, thread in list(active.items())}

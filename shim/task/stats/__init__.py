@@ -1,1 +1,1 @@
-"""Stats and Pids: querying HCS, and the messages made of it."""
+"""Stats and Pids: queries of HCS, and their response messages."""

@@ -1,7 +1,7 @@
-"""Stats and Pids: asked of HCS while the container runs, remembered after that.
+"""Stats and Pids: queried from HCS while the container runs, cached after that.
 
-The last answer is kept with the task, and once more taken when the init has exited, so that a client that reads a
-container's figures a moment after its end still gets them. They are gone with the Delete.
+The task keeps the last result, and queries once more when the init exits, so that a client that reads the stats right
+after the exit still gets them. Delete drops them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shim.task.stats.messages import cgroup_metrics, statistics, windows_statist
 from shim.task.stats.pids import process_infos
 from shim.task.stats.vm_messages import vm_as_container, vm_statistics
 
-EXIT_PATIENCE = 1.0
+LAST_STATS_TIMEOUT = 1.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def stats(task: Task) -> Any:
-    """Never an empty answer: under CRI one such answer fails the listing of all containers."""
+    """Never an empty response: under CRI one such response fails the listing of all containers."""
     _must_exist(task)
-    # One whose exit is on its way is about to take its last; while its output drains for long, there still are others.
-    if task.init.started and not (task.init.stopped.is_set and task.stats_final.wait(EXIT_PATIENCE)):
+    # A task that is exiting is about to sample its last stats; while its output drains, there may be newer ones.
+    if task.init.started and not (task.init.stopped.is_set and task.stats_final.wait(LAST_STATS_TIMEOUT)):
         try:
             task.refresh_stats()
         except Exception as error:
@@ -35,7 +35,7 @@ def stats(task: Task) -> Any:
                 raise
     document, of_vm = task.last_stats
     if document is None and of_vm is None:
-        raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no figures")
+        raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no stats")
     backed = task.vm is not None and task.vm.settings.physically_backed
     if needs_cgroup_metrics(under_cri=task.is_pod_member):
         running = sum(process.status == Status.RUNNING for process in task.processes())
@@ -48,7 +48,7 @@ def stats(task: Task) -> Any:
 
 
 def no_stats() -> Any:
-    """For a sandbox that is no more than a name: clients want the type, if nothing else."""
+    """For a sandbox without a container: clients need at least the type."""
     return cgroup_metrics({}, 0) if needs_cgroup_metrics(under_cri=True) else statistics(None)
 
 
@@ -62,7 +62,7 @@ def pids(task: Task) -> list[ProcessInfo]:
             if not has_no_stats(error):
                 raise
     elif task.init.started:
-        # What ran with it is gone; of the init we still know what it was.
+        # Only the init is reported after its exit.
         listed = [entry for entry in task.last_processes if entry.get("ProcessId") == task.init.pid]
     return process_infos(listed, task.processes(), runhcs_details=accepts_runhcs_process_details())
 

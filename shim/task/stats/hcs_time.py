@@ -1,4 +1,4 @@
-"""HCS's points in time (`2026-08-20T09:15:02.1234567Z`: UTC, seven digits) as messages."""
+"""HCS's timestamps (`2026-08-20T09:15:02.1234567Z`: UTC, seven digits) as protobuf messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 
 
 def timestamp(text: str) -> Timestamp | None:
-    """None for what is no such time: figures are too useful to be lost over their date."""
+    """None for an invalid timestamp: the stats are useful without it."""
     date, _, clock = text.rstrip("Z").partition("T")
     clock, _, fraction = clock.partition(".")
     try:

@@ -1,8 +1,8 @@
-"""HCS's statistics as the message that containerd's clients read.
+"""The stats messages of a container, from HCS's statistics.
 
 HCS counts in units of 100 ns, the messages in nanoseconds or microseconds. Clients on Windows read
-`containerd.runhcs.stats.v1.Statistics`. On Linux, where only the emulator can be below, some clients know nothing but
-cgroup metrics and fail on anything else; which type an answer has is a question to `shim.platform`.
+`containerd.runhcs.stats.v1.Statistics`. On Linux, where the shim runs only with the emulator, some clients know nothing
+but cgroup metrics and fail on other types; `shim.platform` decides which type a response has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def statistics(
     windows: runhcs_stats.WindowsContainerStatistics | None,
     vm: runhcs_stats.VirtualMachineStatistics | None = None,
 ) -> Any:
-    """The figures of a container, of the VM its task has to itself, or of both; packed as Microsoft's shim does."""
+    """The stats of a container, of its own VM, or of both; packed as Microsoft's shim does."""
     return pack(runhcs_stats.Statistics(windows=windows, vm=vm))
 
 
@@ -52,7 +52,7 @@ def windows_statistics(document: Document) -> runhcs_stats.WindowsContainerStati
 
 
 def cgroup_metrics(document: Document, processes: int, memory_limit: int = 0) -> Any:
-    """The same figures as cgroup v2 metrics, for clients that know only those."""
+    """The same stats as cgroup v2 metrics, for clients that know only those."""
     processor, memory, storage = (document.get(part) or {} for part in ("Processor", "Memory", "Storage"))
     metrics = cgroups_v2.Metrics(
         pids=cgroups_v2.PidsStat(current=processes),

@@ -1,7 +1,7 @@
-"""The answer to Pids: HCS's process list, with the names of execs put to their processes.
+"""The response of Pids: HCS's process list, with the exec ids of the processes.
 
-containerd takes a shim whose list is empty for a leftover and removes it, task and all, when it restarts. So as long
-as the task has not been deleted its init is in the list, whether it runs, has not been started, or has exited.
+When containerd restarts, it takes a shim whose list is empty for a leaked one and removes it with its task. So as long
+as the task has not been deleted, its init is in the list, whether it runs, has not been started, or has exited.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def process_infos(
     listed: Sequence[Document], processes: Sequence[Process], *, runhcs_details: bool
 ) -> list[ProcessInfo]:
-    """`processes` are the init, first, and the execs. Without `runhcs_details` only exec ids are told, in runc's type:
-    `ctr task ps` on Linux fails on types it does not know."""
+    """`processes` are the init, first, and the execs. Without `runhcs_details` the details are exec ids only, in runc's
+    type: `ctr task ps` on Linux fails on types it does not know."""
     names = {process.pid: process.exec_id for process in processes if process.started}
     entries = list(listed)
     init = processes[0]

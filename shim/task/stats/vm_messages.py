@@ -1,4 +1,4 @@
-"""Figures of a utility VM, from HCS's `Statistics` and `Memory` of it."""
+"""The stats messages of a utility VM, from HCS's properties `Statistics` and `Memory`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.task.interfaces import Document
 
-# HCS counts a VM's memory in pages of this size, whatever the machine's are.
+# HCS counts a VM's memory in pages of this size, whatever the host's page size is.
 PAGE = 4096
 
 
@@ -37,8 +37,8 @@ def vm_statistics(properties: Document, physically_backed: bool) -> runhcs_stats
 
 
 def working_set(memory: Document, physically_backed: bool) -> int:
-    """Bytes of the host's memory that the VM takes: all it was given where that is its own, else what is in use, of
-    which HCS tells the rest, in percent."""
+    """The host memory that the VM uses, in bytes: all assigned memory if it is physically backed, else the part in use;
+    HCS reports the available part in percent."""
     assigned = int(memory.get("AssignedMemory", 0)) * PAGE
     available = memory.get("AvailableMemory")
     if physically_backed or not isinstance(available, int) or not 0 <= available <= 100:
@@ -47,7 +47,7 @@ def working_set(memory: Document, physically_backed: bool) -> int:
 
 
 def vm_as_container(properties: Document, physically_backed: bool) -> Document:
-    """The VM's figures in the shape of a container's, for clients that know nothing of VMs."""
+    """The VM's stats as those of a container, for clients that have no VM stats."""
     statistics = dict(properties.get("Statistics") or {})
     memory = (properties.get("Memory") or {}).get("VirtualMachineMemory") or {}
     used = working_set(memory, physically_backed)

@@ -1,1 +1,1 @@
-"""The stdio of one process: where it goes, and moving the bytes."""
+"""The stdio of one process: its endpoints, and the relay between them."""

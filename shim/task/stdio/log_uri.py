@@ -1,18 +1,18 @@
-"""What containerd's clients write where a stream goes: a path, or a URI with one of a few schemes.
+"""Parses the stdio of a request: a path, or a URI with one of a few schemes.
 
-Python's own URL parser is not used: importing it costs more than all of this module's callers.
+Python's own URL parser is not used: its import costs more than all callers of this module.
 """
 
 from __future__ import annotations
 
 from shim.platform.stream_paths import EXAMPLE, PIPE, SCHEMES, absolute
-from shim.task.errors import wrong
+from shim.task.errors import unknown
 
 __all__ = ["PIPE", "SCHEMES", "Target", "parse"]
 
 
 class Target:
-    """Where a stream goes. `scheme` is "" for a plain path; `query` holds the URI's parameters in order."""
+    """The endpoint of a stream. `scheme` is "" for a plain path; `query` holds the URI's parameters in order."""
 
     __slots__ = ("path", "query", "scheme")
 
@@ -27,13 +27,13 @@ class Target:
 
 
 def parse(name: str, value: str) -> Target:
-    """`name` is the stream's, for the sentence of the error."""
+    """`name` is the stream's, for error messages."""
     scheme, separator, rest = value.partition("://")
     if not separator:
         scheme, path, query = "", value, ""
     else:
         if scheme not in SCHEMES:
-            raise wrong(
+            raise unknown(
                 f"{name} {value!r} has the scheme {scheme!r}, which is none of those that can be used: "
                 f"the path of {PIPE}, {', '.join(f'{one}://' for one in SCHEMES)}"
             )
@@ -42,7 +42,7 @@ def parse(name: str, value: str) -> Target:
         path = _unquote(path)
     path = absolute(scheme, path)
     if not path or "\0" in path:
-        raise wrong(f"{name} {value!r} must be an absolute path, or a URI with one, as in {EXAMPLE}")
+        raise unknown(f"{name} {value!r} must be an absolute path, or a URI with one, as in {EXAMPLE}")
     parameters = []
     for part in query.split("&") if query else ():
         key, _, text = part.partition("=")

@@ -39,7 +39,7 @@ from _thread import allocate_lock, start_new_thread
 from time import monotonic, sleep
 
 from shim.platform import stdio_endpoints as platform
-from shim.task.errors import failed_precondition, wrong
+from shim.task.errors import failed_precondition, unknown
 from shim.task.one_shot import OneShotEvent
 from shim.task.stdio import log_uri
 
@@ -119,29 +119,29 @@ class Stdio:
         stderr = log_uri.parse("stderr", self.stderr) if self.stderr and not self.terminal else None
         if stdout is not None and stdout.is_logger:
             if self.stderr not in ("", self.stdout):
-                raise wrong(f"stderr {self.stderr!r} must be empty or the same as the logger of stdout")
+                raise unknown(f"stderr {self.stderr!r} must be empty or the same as the logger of stdout")
             self._start_logger(stdout, container_id, namespace)
         else:
             if stderr is not None and stderr.is_logger:
-                raise wrong(f"stderr {self.stderr!r} is a logger: name the same one for stdout")
+                raise unknown(f"stderr {self.stderr!r} is a logger: name the same one for stdout")
             for at, (name, target) in enumerate((("stdout", stdout), ("stderr", stderr))):
                 if target is not None:
                     self._outputs[at] = _open(name, target)
         if self.stdin:
             target = log_uri.parse("stdin", self.stdin)
             if target.scheme not in ("", log_uri.SCHEMES[0]):
-                raise wrong(f"stdin {self.stdin!r} must be {log_uri.PIPE}, not {target.scheme}://")
+                raise unknown(f"stdin {self.stdin!r} must be {log_uri.PIPE}, not {target.scheme}://")
             self._input = _open("stdin", target)
 
     def _start_logger(self, target: log_uri.Target, container_id: str, namespace: str) -> None:
         if self.stdin:
-            raise wrong(f"stdin {self.stdin!r} cannot be used together with the logger {self.stdout!r}")
+            raise unknown(f"stdin {self.stdin!r} cannot be used together with the logger {self.stdout!r}")
         arguments = [word for pair in target.query for word in pair]
         environment = {"CONTAINER_ID": container_id, "CONTAINER_NAMESPACE": namespace}
         try:
             self._logger = platform.start_logger(target.path, arguments, environment, target.scheme == "binary-v2")
         except OSError as error:
-            raise wrong(f"failed to start binary logger: {self.stdout!r} cannot be started: {error}") from error
+            raise unknown(f"failed to start binary logger: {self.stdout!r} cannot be started: {error}") from error
         self._outputs = [self._logger.stdout, self._logger.stderr]
 
     def requested_pipes(self) -> dict[str, bool]:
@@ -356,4 +356,4 @@ def _open(name: str, target: log_uri.Target) -> int:
         return opener(target.path)
     except OSError as error:
         hint = "the client must create it before the process"
-        raise wrong(f"{name} {target.path!r} cannot be opened ({error.strerror}): {hint}") from error
+        raise unknown(f"{name} {target.path!r} cannot be opened ({error.strerror}): {hint}") from error

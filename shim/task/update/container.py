@@ -1,8 +1,8 @@
-"""Update: new resource limits, or a new mount, for a container that runs.
+"""Update: new resource limits, or a new mount, for a running container.
 
-The request carries JSON in an Any: the OCI resources of Windows or Linux, or Microsoft's own `ContainerMount`. Each
-becomes one or more modify requests to HCS. As with Microsoft's shim they are sent one by one, so a request for memory
-and processor may end half done; the error says which part failed.
+The request holds JSON in an Any: the OCI resources of Windows or Linux, or Microsoft's own `ContainerMount`. Each
+becomes one or more modify requests to HCS. As in Microsoft's shim they are sent one by one, so a request for memory and
+processor may be applied in part; the error says which part failed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from shim.api.packing import type_name
 from shim.lean_json import loads
 from shim.platform import host
-from shim.task.errors import invalid_argument, is_not_supported, unimplemented, wrong
+from shim.task.errors import invalid_argument, is_not_supported, unimplemented, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ MEMORY = "Container/Memory/SizeInMB"
 PROCESSOR = "Container/Processor"
 MOUNTS = "Container/MappedDirectories"
 MODIFY_TIMEOUT = 30.0
-# Before it, HCS takes no new processor limits (20H2).
+# 20H2. HCS of older builds does not change processor limits.
 FIRST_BUILD_WITH_LIMITS = 19042
 _MIB = 1 << 20
-# HCS counts a processor limit in hundredths of a percent of the machine, and weighs from 1 to 10000.
-_WHOLE_MACHINE = 10_000
-# Sources that mean something inside of a utility VM, or are no directory at all.
+# HCS's unit of a processor limit is 1/100 % of the host; weights are 1 to 10000.
+_WHOLE_HOST = 10_000
+# Sources that refer to a utility VM, or are not directories.
 _NOT_MOUNTABLE = ("sandbox://", "sandbox-tmp://", "hugepages://", "uvm://", "\\\\.\\pipe\\")
 
 
@@ -54,7 +54,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
     for document in documents:
         path = document["ResourcePath"]
         if task.init.stopped.is_set:
-            raise wrong(
+            raise unknown(
                 f"hcs::System::Modify {task.id}: hcsshim: the handle has already been closed: the task is "
                 f"{task.init.state_name}, and its resources cannot be changed"
             )
@@ -67,7 +67,7 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
                 raise unimplemented(f"HCS does not change {path} here ({error})") from error
             if path == MOUNTS:
                 where = "hyperV" if task.container.in_vm else "process isolated"
-                raise wrong(f"failed to add mount to {where} container: {error}") from error
+                raise unknown(f"failed to add mount to {where} container: {error}") from error
             raise
         if path == MEMORY:
             task.memory_limit = document["Settings"] * _MIB
@@ -86,7 +86,7 @@ def _require_limits(path: str) -> None:
 
 
 def _set_affinity(task: Task, cpu: dict[str, Any]) -> None:
-    """No matter of HCS but of the container's job, which only one on the host has."""
+    """HCS has no affinity: it is set on the job object, which only a container on the host has."""
     from shim.container import affinity
     from shim.oci.section import Section
 
@@ -97,17 +97,17 @@ def _set_affinity(task: Task, cpu: dict[str, Any]) -> None:
 def modify_requests(
     kind: str, value: bytes, processors: int, id: str = "", *, in_vm: bool = False
 ) -> Iterator[Document]:
-    """What to send to HCS for a resource of this type; `processors` is how many the machine has. What is wrong with the
-    second part shows when the first has been sent."""
+    """The modify requests for resources of this type; `processors` is the number of the host's. An error in the second
+    part is raised after the first was sent."""
     resources = _parse(value)
     if kind == "ContainerMount":
         yield _mount(resources, in_vm)
         return
     if kind not in ("WindowsResources", "LinuxResources"):
-        raise wrong(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
+        raise unknown(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
     limit = _number(_part(resources, "memory"), "limit")
     if limit > 0:
-        megabytes = max(2, limit // _MIB)  # 0 would be no limit
+        megabytes = max(2, limit // _MIB)  # 0 means no limit
         yield _update(MEMORY, megabytes + megabytes % 2)
     cpu = _part(resources, "cpu")
     if kind == "LinuxResources":
@@ -122,17 +122,17 @@ def _parse(value: bytes) -> dict[str, Any]:
     try:
         resources = loads(value)
     except ValueError as error:
-        raise wrong(f"failed to unmarshal resources: they are not JSON ({error})") from error
+        raise unknown(f"failed to unmarshal resources: they are not JSON ({error})") from error
     if not isinstance(resources, dict):
-        raise wrong("failed to unmarshal resources: they are not a JSON object")
+        raise unknown("failed to unmarshal resources: they are not a JSON object")
     return resources
 
 
 def _windows_processor(cpu: dict[str, Any], processors: int, id: str) -> Document | None:
-    """One of the three, beside which there may be affinity, which may come alone."""
+    """One of count, maximum and shares; affinity may come with it, or alone."""
     given = {name: _number(cpu, name) for name in ("count", "maximum", "shares") if cpu.get(name) is not None}
     if len(given) > 1 or not (given or cpu.get("affinity")):
-        raise wrong(
+        raise unknown(
             f"invalid cpu resources request for container {id}: it has {' and '.join(given) or 'nothing'}; give one of "
             "count, maximum and shares"
         )
@@ -144,32 +144,32 @@ def _windows_processor(cpu: dict[str, Any], processors: int, id: str) -> Documen
 
 
 def _linux_processor(cpu: dict[str, Any], processors: int) -> Document | None:
-    """CRI always gives shares beside a quota. HCS takes one; the quota is the one that limits."""
+    """CRI always gives shares with a quota. HCS accepts one of them; the quota is the limit."""
     quota, period, shares = (_number(cpu, name) for name in ("quota", "period", "shares"))
     if quota > 0:
-        rate = _WHOLE_MACHINE * quota // ((period or 100_000) * processors)
-        return {"Maximum": max(1, min(rate, _WHOLE_MACHINE))}
-    return {"Weight": max(1, min(shares, _WHOLE_MACHINE))} if shares else None
+        rate = _WHOLE_HOST * quota // ((period or 100_000) * processors)
+        return {"Maximum": max(1, min(rate, _WHOLE_HOST))}
+    return {"Weight": max(1, min(shares, _WHOLE_HOST))} if shares else None
 
 
 def _mount(mount: dict[str, Any], in_vm: bool) -> Document:
     source, target = mount.get("HostPath") or "", mount.get("ContainerPath") or ""
     if not source or not target:
-        raise wrong("invalid OCI spec - a mount must have both host and container path set")
+        raise unknown("invalid OCI spec - a mount must have both host and container path set")
     kind = mount.get("Type") or ""
     if kind or source.lower().startswith(_NOT_MOUNTABLE):
-        raise wrong(
+        raise unknown(
             f"invalid mount type {kind}. Currently only host volumes/directories can be mounted to running containers, "
             f"and not {source!r}"
         )
-    if in_vm:  # a share takes a path as it is, HCS itself one without links
+    if in_vm:  # a VSMB share accepts links in the path, HCS itself does not
         if not host.exists(source):
-            raise wrong(f"failed to add mount as vSMB share to UVM: {source} does not exist; create it")
+            raise unknown(f"failed to add mount as vSMB share to UVM: {source} does not exist; create it")
     else:
         try:
             source = host.final_path(source)
         except OSError as error:
-            raise wrong(f"failed to resolve path for hostPath {source}: {error.strerror}; create it") from None
+            raise unknown(f"failed to resolve path for hostPath {source}: {error.strerror}; create it") from None
     settings: Document = {"HostPath": source, "ContainerPath": target}
     if mount.get("ReadOnly"):
         settings["ReadOnly"] = True
@@ -183,12 +183,12 @@ def _update(path: str, settings: object) -> Document:
 def _part(resources: dict[str, Any], name: str) -> dict[str, Any]:
     part = resources.get(name) or {}
     if not isinstance(part, dict):
-        raise wrong(f"failed to unmarshal resources: {name} is not a JSON object")
+        raise unknown(f"failed to unmarshal resources: {name} is not a JSON object")
     return part
 
 
 def _number(part: dict[str, Any], name: str) -> int:
     value = part.get(name) or 0
     if not isinstance(value, int):
-        raise wrong(f"failed to unmarshal resources: {name} is not a number")
+        raise unknown(f"failed to unmarshal resources: {name} is not a number")
     return value

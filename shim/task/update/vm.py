@@ -1,14 +1,14 @@
-"""Update of a task that has a VM to itself: a pod's sandbox, or a container that stands alone. The VM is changed.
+"""Update of a task with its own VM: a pod's sandbox, or a standalone container. It changes the VM.
 
-Its memory comes in steps of 2 MB; of its processors the limit and the weight can be changed, not the number. The
-request's annotations may move it to another CPU group.
+Memory is assigned in steps of 2 MB. The limit and the weight of the processors can be changed, not their number. The
+request's annotations may move the VM to another CPU group.
 """
 
 from __future__ import annotations
 
 from shim.oci.annotations.container import Annotations
 from shim.oci.annotations.vm import CPU_GROUP
-from shim.task.errors import unimplemented, wrong
+from shim.task.errors import unimplemented, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ PROCESSOR = "VirtualMachine/ComputeTopology/Processor/Limits"
 GROUP = "VirtualMachine/ComputeTopology/Processor/CpuGroup"
 NO_GROUP = "00000000-0000-0000-0000-000000000000"
 _MIB = 1 << 20
-# A VM's limit is in thousandths of a percent of its processors; its weight as a container's.
+# The unit of a VM's limit is 1/1000 % of its processors; weights are as for containers.
 _MAX_LIMIT = 100_000
 _MAX_WEIGHT = 10_000
 
 
 def modify_requests(kind: str, resources: dict[str, Any], annotations: Mapping[str, str]) -> list[Document]:
-    """What to send to HCS for resources of this type (`WindowsResources`, `LinuxResources`)."""
+    """The modify requests for resources of this type (`WindowsResources`, `LinuxResources`)."""
     if kind == "ContainerMount":
-        raise wrong("invalid resource: a mount cannot be given to a VM; name memory and cpu")
+        raise unknown("invalid resource: a mount cannot be given to a VM; name memory and cpu")
     if kind not in ("WindowsResources", "LinuxResources"):
-        raise wrong(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
+        raise unknown(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
     if (resources.get("cpu") or {}).get("affinity"):
         raise unimplemented("a utility VM has no processor affinity; use a CPU group (annotation) instead")
     requests = []
@@ -44,13 +44,13 @@ def modify_requests(kind: str, resources: dict[str, Any], annotations: Mapping[s
     weight = _number(resources, "cpu", "shares")
     for name, value, most in (("limit", maximum, _MAX_LIMIT), ("weight", weight, _MAX_WEIGHT)):
         if value > most:
-            raise wrong(f"a processor {name} of {value} is above {most}, the most a VM can have")
+            raise unknown(f"a processor {name} of {value} is above {most}, the most a VM can have")
     limits = {name: value for name, value in (("Limit", maximum), ("Weight", weight)) if value}
     if limits:
         requests.append(_update(PROCESSOR, limits))
     if group := Annotations(dict(annotations)).guid(CPU_GROUP):
         if group != NO_GROUP:
-            # A VM that is in a group has to leave it before it can join another.
+            # A VM must leave its group before it can join another.
             requests.append(_update(GROUP, {"Id": NO_GROUP}))
         requests.append(_update(GROUP, {"Id": group}))
     return requests
@@ -60,7 +60,7 @@ def _number(resources: dict[str, Any], part: str, name: str) -> int:
     section = resources.get(part) or {}
     value = section.get(name) or 0 if isinstance(section, dict) else None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise wrong(f"{part}.{name} of the resources is not a number")
+        raise unknown(f"{part}.{name} of the resources is not a number")
     return max(value, 0)
 
 

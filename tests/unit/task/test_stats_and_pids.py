@@ -140,7 +140,7 @@ class TestStats:
     def test_of_a_task_whose_exit_is_on_its_way(
         self, shim: Harness, patience: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("shim.task.stats.collect.EXIT_PATIENCE", patience)
+        monkeypatch.setattr("shim.task.stats.collect.LAST_STATS_TIMEOUT", patience)
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
         container.answers["Statistics"] = STATISTICS
