@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--directory",
         default=os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY,
-        help="the instance's directory (default: HCS_EMULATOR_DIR, else %(default)s)",
+        help=f"directory of the instance (default: HCS_EMULATOR_DIR, else {DEFAULT_DIRECTORY})",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 

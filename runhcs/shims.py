@@ -103,7 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The arguments of every command that looks for shims."""
     parser.add_argument(
         "--socket-dir", action="append", metavar="DIR",
-        help=f"directory of the shims' sockets, may be repeated (default: RUNHCS_SOCKET_DIR, now {SOCKETS})",
+        help="directory of the shims' sockets, may be repeated (default: RUNHCS_SOCKET_DIR, else /run/containerd/s)",
     )  # fmt: skip
     parser.add_argument(
         "--state", action="append", metavar="DIR",

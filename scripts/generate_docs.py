@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import features_page
+import man_pages
 
 from shim.hcs_bindings import catalogue
 from shim.oci.annotations import container, unsupported, vm
@@ -74,6 +75,7 @@ def pages() -> dict[str, str]:
         "reference/errors.md": catalogue.markdown(),
         "reference/features.md": features_page.page(),
         "reference/options.md": options_page(),
+        **man_pages.pages(),
     }
 
 

@@ -21,32 +21,6 @@ QUERIES = {"v": "version", "version": "version", "info": "info", "h": "help", "h
 ACTIONS = ("start", "delete", "serve")
 BOOLEANS = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
 
-HELP = """\
-containerd-shim-runhcs-v1 is run by containerd, not by hand: it serves the containers of one pod whose runtime is
-io.containerd.runhcs.v1. To see it work, use `ctr run --runtime io.containerd.runhcs.v1 ...` or `runhcs --help`.
-
-  containerd-shim-runhcs-v1 FLAGS start     in a bundle directory: start the daemon, or find the pod's, and print its
-                                            address
-  containerd-shim-runhcs-v1 FLAGS delete    release what a container left behind, print a DeleteResponse
-  containerd-shim-runhcs-v1 FLAGS serve     run the daemon in the foreground (needs -socket)
-  containerd-shim-runhcs-v1 -info           print a RuntimeInfo
-  containerd-shim-runhcs-v1 -version        print versions
-
-Flags take one dash or two, a value after a space or after '=':
-  -namespace NAME         containerd's namespace                      start, delete, serve
-  -address PATH           containerd's gRPC address                   start, delete, serve
-  -publish-binary PATH    containerd, to publish events               start, delete, serve
-  -id ID                  container or sandbox                        start, delete, serve
-  -bundle DIR             the container's bundle                      delete; serve (default: current directory)
-  -socket ADDRESS         address to listen on                        serve
-  -is-sandbox             the id is a pod sandbox                     serve
-  -debug                  log at debug level
-
-Runtime options are read from stdin by start, serve and -info (a protobuf Any, or BootstrapParams; empty is fine).
-TTRPC_ADDRESS in the environment is the address for events, RUNHCS_SOCKET_DIR the directory of sockets (default
-/run/containerd/s).
-"""
-
 
 def parse(arguments: list[str]) -> tuple[str, Flags]:
     """The command, and the flags. The action may be at any position; containerd puts it last."""
@@ -126,7 +100,9 @@ def main(arguments: list[str] | None = None) -> int:
             python = sys.version.partition(" ")[0]
             sys.stdout.write(f"{NAME}:\n  Version: {VERSION}\n  Python version: {python}\n")
         else:
-            sys.stdout.write(HELP)
+            from shim.commands.usage import help_text
+
+            sys.stdout.write(help_text())
     except CommandError as error:
         return fail(command, str(error))
     except Exception as error:

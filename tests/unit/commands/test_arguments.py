@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shim.__main__ import main, parse
-from shim.commands import CommandError
+from shim.__main__ import QUERIES, SWITCHES, TEXT_FLAGS, main, parse
+from shim.commands import CommandError, usage
 
 # As containerd writes it.
 CONTAINERD = [
@@ -98,3 +98,12 @@ def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1 and captured.err.startswith("containerd-shim-runhcs-v1: unknown flag")
+
+
+def test_usage_documents_every_flag_of_the_parser() -> None:
+    documented = {flag: bool(value) for flag, value, _, _ in usage.FLAGS}
+    internal = set(usage.INTERNAL_FLAGS)
+    assert {flag for flag, has_value in documented.items() if has_value} == set(TEXT_FLAGS) - internal
+    assert {flag for flag, has_value in documented.items() if not has_value} == set(SWITCHES) - internal
+    queries = {arguments.lstrip("-") for arguments, _ in usage.COMMANDS if arguments.startswith("-")}
+    assert queries | {"help"} == set(QUERIES.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,19 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 def test_generated_pages_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in _script("generate_docs", monkeypatch).pages().items():
         assert (ROOT / "docs" / name).read_text() == text, f"docs/{name} is not current: run `make docs`"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "man").iterdir()), ids=lambda page: page.name)
+def test_man_pages_have_no_roff_errors(page: Path) -> None:
+    """By mandoc, or by groff; pages have a version instead of a date."""
+    if shutil.which("mandoc"):
+        command = ["mandoc", "-T", "lint", "-W", "warning", str(page)]
+    elif shutil.which("groff"):
+        command = ["groff", "-man", "-ww", "-z", str(page)]
+    else:
+        pytest.skip("neither mandoc nor groff is installed")
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+    assert [line for line in done.stdout.splitlines() if "missing date" not in line] == []
 
 
 def test_features_page_names_existing_tests(monkeypatch: pytest.MonkeyPatch) -> None:
