@@ -22,6 +22,7 @@ MODULES = [
     ("shim/platform/libc.h", "shim/platform/_libc_cffi.py"),
     ("shim/platform/windows/system.h", "shim/platform/windows/_system_cffi.py"),
     ("shim/platform/windows/jobs.h", "shim/platform/windows/_jobs_cffi.py"),
+    ("shim/platform/windows/etw.h", "shim/platform/windows/_etw_cffi.py"),
 ]
 
 

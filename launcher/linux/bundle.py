@@ -19,7 +19,7 @@ from launcher.linux.atomic_install import write_atomically
 BOOT = Path(__file__).with_name("boot.py")
 NAME = "containerd-shim-runhcs-v1"
 # What `start` and `delete` import, and what a daemon imports before its first answer; all others are imported later.
-# tests/emulated/commands/test_import_budget.py checks them.
+# The same lists as in tests/support/import_budget.py, which tests/unit/repository/test_import_budget.py compares.
 COMMANDS = frozenset(
     (
         "shim", "shim.__main__", "shim.commands", "shim.commands.start", "shim.commands.delete", "shim.lean_json",

@@ -1,34 +1,24 @@
-"""What the daemon loads before its first answer and before its first Create: time that somebody waits for."""
+"""The import budget of stages that one import statement reaches, and the launcher's bundle lists."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import sysconfig
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-# Each of them, or what it brings along, costs more than the code that would use it.
-HEAVY = {
-    "threading", "functools", "collections", "json", "re", "typing", "enum", "dataclasses", "logging", "subprocess",
-    "asyncio", "socket", "selectors", "contextlib", "inspect", "google.protobuf", "os", "stat", "termios",
-    "_collections_abc", "shim.api.task_more", "shim.api.events_more", "shim.api.types_more",
-}  # fmt: skip
+from launcher.linux import bundle
+from tests.support.import_budget import EXACT, FORBIDDEN, imported_by, matching
 
 
-@pytest.mark.parametrize("module", ["shim.task.service", "shim.task.create"])
-def test_nothing_heavy_is_loaded(module: str) -> None:
-    paths = [str(ROOT), sysconfig.get_paths()["platlib"]]
-    code = f"import sys; sys.path[:0] = {paths!r}; import {module}; print(*sys.modules)"
-    result = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
-    assert not HEAVY & set(result.stdout.split())
+@pytest.mark.parametrize("code", FORBIDDEN)
+def test_forbidden_modules_are_not_imported(code: str) -> None:
+    assert matching(imported_by(code), FORBIDDEN[code]) == set()
 
 
-def test_the_service_does_not_load_what_only_a_task_needs() -> None:
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import shim.task.service; print(*sys.modules)"
-    result = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(result.stdout.split())
-    later = {"shim.task.create", "shim.task.task", "shim.task.stats.collect", "shim.hcs_bindings", "shim.oci"}
-    assert not later & loaded
+def test_ledger_imports_exactly_its_list() -> None:
+    assert imported_by("import shim.container.ledger") == EXACT["ledger"]
+
+
+def test_bundle_lists_match_the_table() -> None:
+    """The launcher puts what `start`, `delete` and a daemon import at the front of its bundle."""
+    commands = EXACT["start"] | EXACT["delete"]
+    assert {name for name in commands if name.startswith("shim")} == bundle.COMMANDS
+    assert {name for name in EXACT["daemon"] if name.startswith("shim")} == bundle.DAEMON
