@@ -2,7 +2,7 @@
  *
  * One text for Windows and for the emulator: strings are char16_t, since wchar_t has 32 bits on Linux; an HRESULT has 32 bits
  * everywhere; WINAPI matters on 32-bit x86 only and is written down all the same. A function that is declared here and missing in
- * a library is no error until somebody calls it.
+ * a library is no error until it is called.
  */
 typedef int32_t HRESULT;
 typedef uint32_t DWORD;

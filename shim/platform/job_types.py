@@ -1,4 +1,4 @@
-"""What goes into a job and comes out of it, on either system; `shim.platform.jobs` makes them."""
+"""The types of jobs on either system; `shim.platform.jobs` creates jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
     class Process(Protocol):
-        """As a process of HCS: its streams belong to whoever takes them, and are None then."""
+        """The interface of an HCS process. A caller that takes over a stdio handle sets the attribute to None."""
 
         stdin: int | None
         stdout: int | None
@@ -35,45 +35,45 @@ if TYPE_CHECKING:
 
         @property
         def can_bind(self) -> bool:
-            """Whether files can be shown to the job's processes alone."""
+            """Whether files can be bound for the job's processes only."""
 
         @property
         def memory_breached(self) -> bool:
-            """Whether its memory limit has stopped a process from getting more."""
+            """Whether a process has hit the job's memory limit."""
 
         @property
         def unenforced(self) -> Sequence[str]:
-            """The names of limits that this machine takes but does not hold anybody to."""
+            """The names of limits that this machine accepts but does not enforce."""
 
         def bind(self, source: str, target: str, read_only: bool) -> None: ...
         def set_limits(self, limits: Limits) -> None: ...
         def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None: ...
         def log_on(self, identity: Identity) -> None:
-            """Get the rights that its processes are to have."""
+            """Log on the user of its processes."""
 
         def environment(self) -> dict[str, str]:
-            """The variables that whoever it runs as begins with."""
+            """The initial environment of its user."""
 
         def spawn(self, launch: Launch) -> JobProcess: ...
         def statistics(self) -> Document: ...
         def process_list(self) -> list[Document]: ...
         def signal_all(self, event: str) -> int:
-            """Send a console event to every process; how many there were."""
+            """Send a console event to every process; returns their number."""
 
         def wait_empty(self, timeout: float) -> bool:
-            """Until no process is left."""
+            """Wait until no process is left. False after the timeout."""
 
         def terminate(self) -> None: ...
         def on_lost(self, callback: Callable[[], object]) -> None:
-            """Call back if it ends by somebody else's hand."""
+            """Call back if it ends without `terminate` or `close`."""
 
         def close(self) -> None: ...
 
 
-# Console control events, by the names that HCS has for them.
+# Console control events, by their HCS names.
 EVENTS = {"CtrlC": 0, "CtrlBreak": 1, "CtrlClose": 2, "CtrlLogOff": 5, "CtrlShutdown": 6}
 
-# Codes of Win32 that both sides use, in the words of `shim.hcs_bindings` an HRESULT's low half.
+# Win32 error codes that both systems use (the low half of an HRESULT).
 FILE_NOT_FOUND = 2
 ACCESS_DENIED = 5
 NOT_ENOUGH_MEMORY = 8
@@ -89,7 +89,7 @@ GENERAL_FAILURE = 31
 
 
 class JobError(Exception):
-    """What did not work: a code of Win32, and a sentence."""
+    """A Win32 error code, and a message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)
@@ -101,7 +101,7 @@ class JobError(Exception):
 
 
 class Limits:
-    """Bounds of a job; 0 is none. `rate` is in hundredths of a percent of the whole machine, `weight` 1 to 9."""
+    """Limits of a job; 0 is none. `rate` is in hundredths of a percent of the whole machine, `weight` 1 to 9."""
 
     __slots__ = ("bandwidth", "iops", "memory", "rate", "weight")
 
@@ -130,12 +130,12 @@ class Limits:
         return f"Limits({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__ if getattr(self, name))})"
 
 
-#: Kinds of identity: the shim's own, a service account, a member of a local group made for it, an account.
+#: Kinds of identity: the shim's own, a service account, a new member of a local group, an account.
 INHERIT, SERVICE, MEMBER, ACCOUNT = "inherit", "service", "member", "account"
 
 
 class Identity:
-    """Who a job's processes run as. For a MEMBER, `name` is the group's and `user` that of the user to be made."""
+    """The user of a job's processes. For a MEMBER, `name` is the group and `user` the user to create."""
 
     __slots__ = ("domain", "kind", "name", "user")
 
@@ -153,7 +153,7 @@ class Identity:
 
 
 class Launch:
-    """A process to be started. `application` is the program's file where it is known; else it is looked for."""
+    """A process to start. `application` is the program's file if it is known; otherwise it is searched for."""
 
     __slots__ = (
         "application", "arguments", "command_line", "console", "directory", "environment", "size", "stderr", "stdin",
@@ -175,7 +175,7 @@ class Launch:
         size: tuple[int, int] = (25, 80),
     ) -> None:
         self.command_line = command_line
-        #: Of a Linux process, in place of a command line.
+        #: Of a Linux process, instead of a command line.
         self.arguments = list(arguments)
         self.application = application
         self.directory = directory

@@ -1,11 +1,10 @@
-r"""Jobs: trees of processes of the host that are limited, counted and ended as one. Host process containers are made of
-them.
+r"""Jobs: process trees on the host with common limits, statistics and termination, for host-process containers.
 
-On Windows a job is a job object, `Global\JobContainer_<id>`, promoted to a silo where the bind filter is there, so
-that files can be shown to its processes alone. On Linux, where Windows is emulated, a keeper process, a control group
-and a mount namespace stand in for it. Either dies with this process, whatever happens to it.
+On Windows a job is a job object, `Global\JobContainer_<id>`, promoted to a silo if there is a bind filter, so that
+files can be bound for its processes only. On Linux, where Windows is emulated, a keeper process (the emulator's silo
+program in job mode), cgroups and a mount namespace implement it. Either ends with this process, even if it is killed.
 
-The two packages offer the same functions and classes; this page chooses. What goes in and comes out is in `job_types`.
+The packages of both systems offer the same functions; this module selects. `job_types` has the types.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 
     from shim.platform.job_types import Job
 
-_ALSO_IN_PATH = ("C:\\WINDOWS\\System32\\WindowsPowerShell\\v1.0\\", "C:\\WINDOWS\\System32\\Wbem")
+_MICROSOFT_PATH = ("C:\\WINDOWS\\System32\\WindowsPowerShell\\v1.0\\", "C:\\WINDOWS\\System32\\Wbem")
 
 
 def create(id: str, build: int) -> Job:
-    """A new job with a container's name on a Windows of this build, empty. Raises JobError."""
+    """Create an empty job for a container on this Windows build. Raises JobError."""
     if sys.platform == "win32":
         from shim.platform.windows import job as windows
 
@@ -33,7 +32,7 @@ def create(id: str, build: int) -> Job:
 
 
 def is_local_group(name: str) -> bool:
-    """Whether the machine has a group of users of that name."""
+    """Whether the machine has a local group of that name."""
     if sys.platform == "win32":
         from shim.platform.windows import job_users as windows
 
@@ -44,7 +43,7 @@ def is_local_group(name: str) -> bool:
 
 
 def remove_user(name: str) -> None:
-    """A user that was made for a job's time; one that is not there is as good."""
+    """Remove a user that was created for a job, if it exists."""
     if sys.platform == "win32":
         from shim.platform.windows import job_users as windows
 
@@ -52,15 +51,15 @@ def remove_user(name: str) -> None:
 
 
 def kill_job(fields: Mapping[str, str], deadline: float) -> None:
-    """What a job leaves when its shim is killed. On Windows it ends with its last handle."""
+    """Kill what a job leaves if its shim is killed. On Windows a job ends with its last handle."""
     if sys.platform != "win32":
         from shim.platform.linux import job_cgroups
 
-        job_cgroups.end(fields.get("groups", "").split("|"), deadline)
+        job_cgroups.kill_and_remove(fields.get("groups", "").split("|"), deadline)
 
 
 def cgroup_paths(id: str) -> str:
-    """What the ledger has to know to end a job without its shim."""
+    """The cgroups of a job, for the ledger: `delete` kills them if the shim is dead."""
     if sys.platform == "win32":
         return ""
     from shim.platform.linux import job_cgroups
@@ -69,7 +68,7 @@ def cgroup_paths(id: str) -> str:
 
 
 def mount_volume(volume: str, directory: str) -> None:
-    """Show a volume at a directory of the host, for everybody. Raises JobError."""
+    """Mount a volume at a directory of the host, visible to all. Raises JobError."""
     if sys.platform == "win32":
         from shim.platform.windows import mount_points as windows
 
@@ -81,7 +80,7 @@ def mount_volume(volume: str, directory: str) -> None:
 
 
 def unmount_volume(directory: str) -> None:
-    """Undo it; the directory goes, too."""
+    """Unmount it and remove the directory."""
     if sys.platform == "win32":
         from shim.platform.windows import mount_points as windows
 
@@ -93,7 +92,7 @@ def unmount_volume(directory: str) -> None:
 
 
 def link(target: str, path: str) -> None:
-    """Make a link at `path`, the directories above it included. Raises OSError; FileExistsError if that is there."""
+    """Create a link at `path`, and its parent directories. Raises OSError; FileExistsError if it exists."""
     if sys.platform == "win32":
         from shim.platform.windows import mount_points as windows
 
@@ -105,7 +104,7 @@ def link(target: str, path: str) -> None:
 
 
 def make_directory(path: str) -> None:
-    """A directory of the host, as a spec names it, with those above it. Raises OSError."""
+    """Create a directory of the host, by its Windows path, with its parents. Raises OSError."""
     import os
 
     if sys.platform == "win32":
@@ -123,9 +122,9 @@ def is_file(path: str) -> bool:
 
 
 def extend_path(path: str, root: str) -> str:
-    """A search path with the container's files, and on Windows what else Microsoft's shim puts there, at its end."""
+    """PATH with the container's files appended, and on Windows the directories that Microsoft's shim appends."""
     if sys.platform != "win32" and ";" not in path:
         from shim.platform.linux import job_mounts as linux
 
         return f"{path}:{linux.posix(root)}" if path else linux.posix(root)
-    return ";".join([*filter(None, [path.rstrip(";")]), root, *_ALSO_IN_PATH])
+    return ";".join([*filter(None, [path.rstrip(";")]), root, *_MICROSOFT_PATH])

@@ -1,4 +1,4 @@
-"""Where the log goes: the channel that containerd reads."""
+"""The channel through which containerd reads the log."""
 
 from __future__ import annotations
 

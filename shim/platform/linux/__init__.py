@@ -1,1 +1,1 @@
-"""Linux. `files`, `endpoint` and `daemon` are loaded by `start`: C builtins only, no `os`, no `socket`."""
+"""Linux. `start` imports `files`, `endpoint` and `daemon`: builtin C modules only, no `os`, no `socket`."""

@@ -1,8 +1,9 @@
-"""Where a shim listens: a Unix socket whose path follows from containerd's address, the namespace and the id.
+"""The shim's endpoint: a Unix socket whose path is computed from containerd's address, the namespace and the id.
 
-The rule is containerd's own (sha256 of the joined path under `/run/containerd/s`), so `ctr shim` finds the socket. Only
-root may enter the directory, only root may open the socket, and a peer must be of the same user: three locks, since
-whoever speaks to the shim runs containers as root.
+The rule is containerd's (SocketAddress in
+https://github.com/containerd/containerd/blob/main/pkg/shim/util_unix.go: sha256 of the joined path, below
+`/run/containerd/s`), so `ctr shim` finds the socket. Only root may enter the directory, only root may open the socket,
+and a peer must have the same user: three checks, since a client of the shim can run containers as root.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ DIRECTORY_VARIABLE = "RUNHCS_SOCKET_DIR"
 # sun_path has 108 bytes with its NUL; containerd refuses above 106.
 MAX_PATH = 106
 BACKLOG = 128
-# How long somebody else may hold the lock of the directory; whoever does asks a socket or two for an answer.
+# How long another process may hold the lock of the directory. Its holder probes a socket or two.
 LOCK_TIME = 5.0
-# How long a shim that is being killed may still look alive.
+# How long a killed shim may still accept connections.
 DYING_TIME = 0.5
 
 _DIRECTORY = 0o040000
@@ -29,7 +30,7 @@ _CREDENTIALS = 12  # struct ucred: pid, uid, gid
 
 
 class EndpointError(Exception):
-    """An endpoint that cannot be had. The message says what to do."""
+    """An endpoint that cannot be used. The message has the next step."""
 
 
 def address_for(containerd_address: str, namespace: str, id: str, directory: str = "") -> str:
@@ -40,7 +41,7 @@ def address_for(containerd_address: str, namespace: str, id: str, directory: str
 
 
 def _hash(data: bytes) -> str:
-    try:  # a library of its own, which a daemon does without
+    try:  # an extension module that a daemon does not need
         from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:  # Python 3.12 and later
         from _sha2 import sha256  # type: ignore[import-not-found]
@@ -48,7 +49,7 @@ def _hash(data: bytes) -> str:
 
 
 def _clean(path: str) -> str:
-    """Go's path.Clean: what is hashed must be what containerd hashes."""
+    """Go's path.Clean, which containerd applies before it hashes."""
     parts: list[str] = []
     rooted = path.startswith("/")
     for part in path.split("/"):
@@ -63,7 +64,7 @@ def _clean(path: str) -> str:
 
 
 def path_of(address: str) -> str:
-    """The socket's path in an address, which may come with or without its scheme."""
+    """The socket's path of an address, with or without a scheme."""
     path = address.removeprefix(SCHEME)
     if not path.startswith("/"):
         raise EndpointError(f"address {address!r} is not a Unix socket: use unix:///path")
@@ -71,7 +72,7 @@ def path_of(address: str) -> str:
 
 
 def inherited(descriptor: int) -> _socket.socket:
-    """A Unix socket that was left to us under this number. It is not for our own children."""
+    """A Unix socket that was inherited with this number. Our own children do not inherit it."""
     posix.set_inheritable(descriptor, False)
     return _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptor)
 
@@ -81,12 +82,12 @@ def address_of(listener: _socket.socket) -> str:
 
 
 def name_of(address: str) -> str:
-    """What tells one shim's address from another's, whatever the directory."""
+    """The part of an address that identifies the shim, without the directory."""
     return address.rpartition("/")[2]
 
 
 def listen(address: str) -> _socket.socket:
-    """A listening socket. A socket that nobody answers on any more is replaced."""
+    """A listening socket. A stale socket is replaced."""
     path = path_of(address)
     size = len(path.encode("utf-8", "surrogateescape"))
     if size > MAX_PATH:
@@ -121,13 +122,13 @@ def _bind(listener: _socket.socket, path: str) -> None:
 
 
 def _replace(listener: _socket.socket, path: str) -> None:
-    """Take over the path of a shim that died. Under a lock: two who find the same leftover must not remove each
-    other's new socket."""
+    """Replace the socket of a shim that died. Under a lock: two processes that find the same stale socket must not
+    remove each other's new socket."""
     place = path.rpartition("/")[0]
     try:
         directory = lock(place)
     except BlockingIOError:
-        raise EndpointError(f"somebody holds the lock on {place} for too long: see who hangs with fuser") from None
+        raise EndpointError(f"another process holds the lock on {place} for too long: find it with fuser") from None
     try:
         try:
             if posix.lstat(path).st_mode & _TYPE != _SOCKET:
@@ -136,15 +137,15 @@ def _replace(listener: _socket.socket, path: str) -> None:
                 raise EndpointError(f"a shim is already running on {path}: delete its task first, or use another id")
             posix.unlink(path)
         except FileNotFoundError:
-            pass  # its shim has just gone
+            pass  # its shim has just removed it
         _bind(listener, path)
     finally:
         posix.close(directory)
 
 
 def lock(path: str) -> int:
-    """The lock on who may take sockets in this directory away; it is given back by closing the descriptor. Raises
-    OSError, BlockingIOError if somebody has it for too long: one who is stopped must not stop all the others."""
+    """The lock for removing sockets of this directory; closing the descriptor releases it. Raises OSError, and
+    BlockingIOError if another process holds it for too long: a stopped process must not block all others."""
     import fcntl
     import time
 
@@ -162,7 +163,7 @@ def lock(path: str) -> int:
 
 
 def _make_directory(path: str) -> None:
-    """The directory, made if it is missing. One that others may enter is refused, not changed: it may be /tmp."""
+    """Create the directory if it is missing. One that others may enter is rejected, not changed: it may be /tmp."""
     try:
         try:
             status = posix.lstat(path)
@@ -189,11 +190,11 @@ def _make_all(path: str, mode: int) -> None:
         _make_all(parent, 0o711)
         posix.mkdir(path, mode)
     except FileExistsError:
-        pass  # another start was quicker
+        pass  # another start has created it
 
 
 def exists(address: str) -> bool:
-    """Whether there is a socket, alive or not."""
+    """Whether the socket exists, stale or not."""
     try:
         posix.lstat(path_of(address))
     except (OSError, EndpointError):
@@ -202,7 +203,7 @@ def exists(address: str) -> bool:
 
 
 def is_alive(path: str) -> bool:
-    """Whether somebody listens there."""
+    """Whether a process listens there."""
     try:
         connect(path, 1.0).close()
     except (TimeoutError, BlockingIOError):
@@ -213,7 +214,7 @@ def is_alive(path: str) -> bool:
 
 
 def connect(path: str, timeout: float | None) -> _socket.socket:
-    """A connection; every later operation on it has this timeout too."""
+    """A connection; the timeout also applies to its later operations."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
@@ -230,7 +231,7 @@ def peer_is_own_user(connection: _socket.socket) -> bool:
 
 
 class Listener:
-    """Accepts own user's connections, and only those. `close` wakes who waits in `accept`."""
+    """Accepts connections of the own user only. `close` wakes a thread that blocks in `accept`."""
 
     __slots__ = ("_listener",)
 
@@ -253,12 +254,12 @@ class Listener:
             pass  # closed before
 
     def release(self) -> None:
-        """By the accepting thread, when it is through."""
+        """Called by the accepting thread when it is done."""
         self._listener.close()
 
 
 def remove(address: str) -> None:
-    """The socket's file. Only its owner, or who found nobody listening, may call this."""
+    """Remove the socket. Only for its owner, or if it is known to be stale."""
     try:
         posix.unlink(path_of(address))
     except (OSError, EndpointError):
@@ -266,18 +267,18 @@ def remove(address: str) -> None:
 
 
 def remove_stale(address: str) -> None:
-    """The socket's file, if it is one and nobody listens on it."""
+    """Remove the socket if no process listens on it."""
     try:
         path = path_of(address)
-        if posix.lstat(path).st_mode & _TYPE == _SOCKET and not (is_alive(path) and _stays(path)):
+        if posix.lstat(path).st_mode & _TYPE == _SOCKET and not (is_alive(path) and _keeps_connection(path)):
             posix.unlink(path)
     except (OSError, EndpointError):
         pass
 
 
-def _stays(path: str) -> bool:
-    """Whether a connection is kept. The kernel closes a killed shim's sockets one by one, and the listening one may be
-    the last: then others have heard of its end while it can still be connected to."""
+def _keeps_connection(path: str) -> bool:
+    """Whether a connection stays open. The kernel closes a killed shim's sockets one by one, and the listening one may
+    be the last: its clients have seen the end while it still accepts connections."""
     try:
         connection = connect(path, DYING_TIME)
         try:

@@ -1,4 +1,8 @@
-"""Small files, read and written without `os`."""
+"""Small files, without `os`.
+
+`shim.platform.windows.files` has the same functions. The lines that both have in common are not shared: one more module
+would cost `start` more time than they are worth.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ _TYPE = 0o170000
 
 
 def read(path: str, limit: int) -> bytes:
-    """A regular file's content, at most `limit` bytes of it. A FIFO in its place must not hold us up."""
+    """A regular file's content, at most `limit` bytes. A FIFO in its place must not block us."""
     descriptor = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
     try:
         if posix.fstat(descriptor).st_mode & _TYPE != _REGULAR:
@@ -20,7 +24,7 @@ def read(path: str, limit: int) -> bytes:
 
 
 def size(path: str) -> int:
-    """In bytes; 0 when there is no such file."""
+    """The size in bytes; 0 if there is no such file."""
     try:
         return posix.stat(path).st_size
     except OSError:
@@ -28,7 +32,7 @@ def size(path: str) -> int:
 
 
 def read_all(descriptor: int, limit: int) -> bytes:
-    """What comes until the end, at most `limit` bytes. In pieces: Wine touches all of a buffer, whatever comes."""
+    """Read to EOF, at most `limit` bytes. In pieces: Wine touches all of a buffer, however little is read."""
     chunks = []
     while limit > 0:
         chunk = posix.read(descriptor, min(limit, 1 << 16))
@@ -40,7 +44,7 @@ def read_all(descriptor: int, limit: int) -> bytes:
 
 
 def read_stdin(limit: int) -> bytes:
-    """Standard input to its end; nothing when it is closed, or a terminal, where nobody is about to type protobuf."""
+    """stdin up to EOF; empty if it is closed or a terminal."""
     try:
         return b"" if posix.isatty(0) else read_all(0, limit)
     except OSError:
@@ -61,7 +65,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_atomic(path: str, data: bytes) -> None:
-    """The whole file or none of it, whoever looks and whenever we die."""
+    """Write a file atomically: readers see all of it or none, even after a crash."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}"
     descriptor = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
@@ -77,12 +81,12 @@ def write_atomic(path: str, data: bytes) -> None:
 
 
 def create(path: str) -> int:
-    """An empty file, open for appending: the caller owns the descriptor."""
+    """Create an empty file for appending; the caller owns the descriptor."""
     return posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
 
 
 def make_directory(path: str) -> None:
-    """For the owner only; it may be there."""
+    """Create a directory for the owner only, unless it exists."""
     try:
         posix.mkdir(path, 0o700)
     except FileExistsError:
@@ -90,7 +94,7 @@ def make_directory(path: str) -> None:
 
 
 def listing(path: str) -> list[str]:
-    """The names in a directory, hidden ones aside; none if it is not there."""
+    """The names in a directory without hidden ones; empty if it is missing."""
     try:
         return [name for name in posix.listdir(path) if not name.startswith(".")]
     except OSError:
@@ -98,7 +102,7 @@ def listing(path: str) -> list[str]:
 
 
 def remove(path: str) -> None:
-    """Gone, or never there, or not ours to remove."""
+    """Remove a file. Errors are ignored."""
     try:
         posix.unlink(path)
     except OSError:
@@ -114,5 +118,5 @@ def current_directory() -> str:
 
 
 def environment(name: str) -> str:
-    """A variable of the environment, "" when it is not set."""
+    """A variable of the environment, "" if it is not set."""
     return posix.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape")

@@ -1,9 +1,9 @@
-"""What a job object is on the emulator's host: a keeper, a control group and a mount namespace.
+"""A job on the emulator's host: a keeper process, cgroups and a mount namespace.
 
-The keeper is the emulator's silo program, in its way for jobs (`hcs_emulator/native/silo/job.c`): it starts processes
-of the host on request, is the parent of all that lose theirs, and ends them when this process is gone or hangs up.
-Files are bound in its mount namespace, where nobody else sees them, and go with it. The control group holds the limits,
-and is how the `delete` command finds processes should shim and keeper both have been killed.
+The keeper is the emulator's silo program in job mode (`hcs_emulator/native/silo/job.c`): it starts host processes on
+request, is their subreaper, and kills them when this process exits or closes the channel. Files are bound in its mount
+namespace, where no other process sees them, and disappear with it. The cgroups enforce the limits, and through them
+`delete` finds the processes if shim and keeper were both killed.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 # The first Windows with the bind filter that jobs need.
 FIRST_BUILD_WITH_BINDS = 19041
 REMOVAL_SECONDS = 10.0
-_LOOK_SECONDS = 0.01
-_SOCKET, _COMMANDS = 3, 4  # the descriptors the keeper finds its socket and the stand-in commands at
+_POLL_SECONDS = 0.01
+_SOCKET, _COMMANDS = 3, 4  # the keeper's descriptors for its socket and the emulated commands
 _ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "ComSpec": r"C:\Windows\System32\cmd.exe",
@@ -55,15 +55,15 @@ class Job:
         self._groups = Groups(id)
         if self._groups.is_taken():
             raise JobError(ALREADY_EXISTS, f"there is a job of container {id!r} already")
-        self._meter = job_stats.Meter()
+        self._stats = job_stats.JobStats()
         self._lock = allocate_lock()
         self._processes: dict[int, job_process.JobProcess] = {}
-        self._early: dict[int, Reply] = {}  # exits of processes that nobody has been told of yet
+        self._early: dict[int, Reply] = {}  # exits of processes that are not registered yet
         self._lost: list[Callable[[], object]] = []
         self._closing = False
-        self._over = allocate_lock()  # held while the keeper lives
-        self._over.acquire()
-        self._channel = Channel(self._exited, self._ended)
+        self._keeper_exited = allocate_lock()  # held while the keeper runs
+        self._keeper_exited.acquire()
+        self._channel = Channel(self._on_exit, self._on_channel_closed)
         try:
             self._keeper = _start_keeper(self._channel.theirs.fileno(), self.can_bind)
         except BaseException:
@@ -74,13 +74,14 @@ class Job:
             ready = self._channel.listen()
             if ready.errno:
                 reason = os.strerror(ready.errno)
-                raise JobError(GENERAL_FAILURE, f"the host's files cannot be had for a job: {reason}; this needs root")
-            self._groups.adopt(self._keeper)
+                message = f"the host's files cannot be mounted for a job: {reason}; this needs root"
+                raise JobError(GENERAL_FAILURE, message)
+            self._groups.add(self._keeper)
         except BaseException:
             self.close()
             raise
 
-    # What its processes see, and may use.
+    # Files, limits, identity.
 
     def bind(self, source: str, target: str, read_only: bool) -> None:
         tree = job_mounts.tree_of(source)
@@ -90,22 +91,22 @@ class Job:
         finally:
             os.close(tree)
         if reply.errno:
-            raise JobError(INVALID_PARAMETER, f"{source!r} cannot be shown at {target!r}: {os.strerror(reply.errno)}")
+            raise JobError(INVALID_PARAMETER, f"{source!r} cannot be bound at {target!r}: {os.strerror(reply.errno)}")
 
     def set_limits(self, limits: Limits) -> None:
         self.unenforced = self._groups.set_limits(limits, [self._keeper, *job_stats.descendants(self._keeper)])
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
-        """Groups of 64, counted through."""
-        wanted = {64 * group + bit for mask, group in processors for bit in range(64) if mask >> bit & 1}
-        if not wanted <= os.sched_getaffinity(0) or not wanted:
+        """Processor groups have 64 processors."""
+        processor_ids = {64 * group + bit for mask, group in processors for bit in range(64) if mask >> bit & 1}
+        if not processor_ids <= os.sched_getaffinity(0) or not processor_ids:
             raise JobError(INVALID_PARAMETER, "the machine has no such processors")
         for pid in [self._keeper, *job_stats.descendants(self._keeper)]:
             try:
                 for thread in os.listdir(f"/proc/{pid}/task"):
-                    os.sched_setaffinity(int(thread), wanted)
+                    os.sched_setaffinity(int(thread), processor_ids)
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it has just ended
+                continue  # it has just exited
 
     def log_on(self, identity: Identity) -> None:
         self._user = job_users.linux_user(identity)
@@ -124,15 +125,15 @@ class Job:
             programs = [launch.application] if launch.application else command_line.programs(line)
             arguments, tail = command_line.arguments(line), command_line.tail(line)
         variables = [f"{name}={value}" for name, value in launch.environment.items()]
-        given: list[int] = []  # the process's ends
-        kept: dict[str, int] = {}  # ours
+        theirs: list[int] = []  # the process's ends
+        ours: dict[str, int] = {}
         flags = job_channel.CONSOLE if launch.console else 0
         try:
             for flag, name in ((1, "stdin"), (2, "stdout"), (4, "stderr")):
                 if getattr(launch, name) and not launch.console:
                     reading, writing = os.pipe2(os.O_CLOEXEC)
-                    theirs, kept[name] = (reading, writing) if name == "stdin" else (writing, reading)
-                    given.append(theirs)
+                    its, ours[name] = (reading, writing) if name == "stdin" else (writing, reading)
+                    theirs.append(its)
                     flags |= flag
             reply = self._channel.call(
                 job_channel.SPAWN,
@@ -143,30 +144,30 @@ class Job:
                     job_mounts.posix(launch.directory), self._user, tail,
                     *programs, *arguments, *variables,
                 ],
-                descriptors=given,
+                descriptors=theirs,
             )  # fmt: skip
             if reply.errno:
                 raise job_process.launch_error(reply, launch, programs[0] if programs else line)
         except BaseException:
-            for descriptor in kept.values():
+            for descriptor in ours.values():
                 os.close(descriptor)
             raise
         finally:
-            for descriptor in given:
+            for descriptor in theirs:
                 os.close(descriptor)
-        return self._adopt(reply, launch, kept)
+        return self._register(reply, launch, ours)
 
-    def _adopt(self, reply: Reply, launch: Launch, kept: dict[str, int]) -> job_process.JobProcess:
+    def _register(self, reply: Reply, launch: Launch, streams: dict[str, int]) -> job_process.JobProcess:
         serial, console = reply.serial, None
         if launch.console and reply.descriptors:
             console = reply.descriptors[0]
-            kept = {name: os.dup(console) for name in ("stdin", "stdout") if getattr(launch, name)}
-        process = job_process.JobProcess(reply.pid, lambda number: self._signal(serial, number), kept, console)
+            streams = {name: os.dup(console) for name in ("stdin", "stdout") if getattr(launch, name)}
+        process = job_process.JobProcess(reply.pid, lambda number: self._signal(serial, number), streams, console)
         with self._lock:
             early = self._early.pop(serial, None)
             self._processes[serial] = process
         if early is not None:
-            self._exited(early)
+            self._on_exit(early)
         return process
 
     def _signal(self, serial: int, number: int) -> bool:
@@ -176,29 +177,29 @@ class Job:
             return False
         return True
 
-    def _exited(self, reply: Reply) -> None:
+    def _on_exit(self, reply: Reply) -> None:
         with self._lock:
             process = self._processes.pop(reply.serial, None)
             if process is None:
                 self._early[reply.serial] = reply
                 return
-        self._meter.saw_peak(reply.peak)
+        self._stats.record_peak(reply.peak)
         code = job_process.exit_code(reply.number, reply.exit_code)
-        if self._groups.breaches():
+        if self._groups.new_oom_kills():
             self.memory_breached = True
             if code == job_process.TERMINATED and not process.killed:
                 code = job_process.COMMITMENT_LIMIT
         process.finish(code)
 
-    # Figures.
+    # Statistics.
 
     def statistics(self) -> Document:
-        return self._meter.statistics(self._keeper, self._groups.memory())
+        return self._stats.statistics(self._keeper, self._groups.memory())
 
     def process_list(self) -> list[Document]:
         return job_stats.process_list(self._keeper)
 
-    # The end.
+    # Termination.
 
     def signal_all(self, event: str) -> int:
         pids = [entry["ProcessId"] for entry in self.process_list()]
@@ -214,15 +215,15 @@ class Job:
         while self.process_list():
             if time.monotonic() > end:
                 return False
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return True
 
     def terminate(self) -> None:
         self._closing = True
         self._channel.close()
-        if not self._over.acquire(True, REMOVAL_SECONDS):
-            raise JobError(GENERAL_FAILURE, "processes of the container do not end")
-        self._over.release()
+        if not self._keeper_exited.acquire(True, REMOVAL_SECONDS):
+            raise JobError(GENERAL_FAILURE, "processes of the container do not exit")
+        self._keeper_exited.release()
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         self._lost.append(callback)
@@ -230,17 +231,17 @@ class Job:
     def close(self) -> None:
         self._closing = True
         self._channel.close()
-        self._over.acquire(True, REMOVAL_SECONDS)
+        self._keeper_exited.acquire(True, REMOVAL_SECONDS)
         try:
             self._groups.remove(REMOVAL_SECONDS)
         except OSError:
-            pass  # the ledger has it
+            pass  # `delete` finds it in the ledger
 
-    def _ended(self) -> None:
-        """The keeper has hung up, or we have: wait until it is gone, which it is when nobody is left."""
+    def _on_channel_closed(self) -> None:
+        """Either side has closed the channel: wait for the keeper, which exits after its last process."""
         _, status = os.waitpid(self._keeper, 0)
         if os.WIFSIGNALED(status):
-            # Whoever killed it has not killed what its processes had started: that is in the group.
+            # The keeper was killed, but not its descendants: they are in the cgroup.
             try:
                 self._groups.remove(REMOVAL_SECONDS)
             except OSError:
@@ -249,7 +250,7 @@ class Job:
             left, self._processes = list(self._processes.values()), {}
         for process in left:
             process.finish(job_process.TERMINATED)
-        self._over.release()
+        self._keeper_exited.release()
         if not self._closing:
             for callback in self._lost:
                 start_new_thread(callback, ())
@@ -266,7 +267,7 @@ def _start_keeper(channel: int, binds: bool) -> int:
     except FileNotFoundError as error:
         message = f"the emulator's programs are not built ({error.filename} is missing): run make native"
         raise JobError(GENERAL_FAILURE, message) from error
-    # Duplicates above the places they go to, so that none is overwritten before it is in place.
+    # Duplicates above the target descriptors, so that dup2 does not overwrite a source.
     sources = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _COMMANDS + 1) for descriptor in (channel, commands)]
     try:
         return os.posix_spawn(

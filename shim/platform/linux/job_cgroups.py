@@ -1,8 +1,8 @@
-"""Control groups of a job, version 1 or 2: limits, membership, and the end of all in it by somebody else's hand.
+"""The cgroups of a job, version 1 or 2: limits, membership, and killing its processes from another process.
 
-A job is in one group for membership, and in one more for each kind of limit that is set: joining costs the kernel a
-grace period each. Their names are fixed before they are made, so that the ledger can have them first. A machine where
-none can be made has no limits, which is told, and jobs all the same: the keeper knows its processes.
+A job is in one cgroup for membership, and in one more for each kind of limit that is set: each join costs the kernel a
+grace period. Their names are known before they are created, so that the ledger can record them first. Without cgroups
+there are no limits, which is reported, but jobs still work: the keeper knows its processes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ SUBTREE = "runhcs-jobs"
 MEMBERSHIP = ("pids", "freezer", "memory", "cpu")
 CONTROLLERS = ("memory", "cpu", "pids", "freezer")
 PERIOD_US = 100_000
-# What a weight of 1 to 9 is to the kernel: 5 is what everybody has.
-_ORDINARY_WEIGHT = 5
-_LOOK_SECONDS = 0.005
+# Weights are 1 to 9; 5 is the kernel's default weight.
+_DEFAULT_WEIGHT = 5
+_POLL_SECONDS = 0.005
 
 
 class Groups:
@@ -30,55 +30,55 @@ class Groups:
         instance = os.environ.get("HCS_EMULATOR_DIR", "")
         self._name = f"{SUBTREE}/{_safe(instance) or 'machine'}/{_safe(id)}"
         self._bases, self._unified = _hierarchies()
-        self._made: dict[str, str] = {}
+        self._created: dict[str, str] = {}
         self._counted = 0
 
     def paths(self) -> list[str]:
-        """All that may ever be made."""
+        """All cgroups that may ever be created."""
         roots = [*dict.fromkeys(self._bases.values()), *([self._unified] if self._unified else [])]
         return [f"{root}/{self._name}" for root in roots]
 
     def is_taken(self) -> bool:
         return any(_members(path) for path in self.paths())
 
-    def adopt(self, pid: int) -> bool:
-        """Take a process in, and whatever it starts from now on. False: there is nothing to take it into."""
+    def add(self, pid: int) -> bool:
+        """Add a process, and with it its later children. False: there is no cgroup."""
         for controller in MEMBERSHIP:
-            if directory := self._make(controller):
+            if directory := self._create(controller):
                 return _write(f"{directory}/cgroup.procs", str(pid))
         return False
 
     def set_limits(self, limits: Limits, processes: Sequence[int]) -> list[str]:
-        """For these processes and those to come. The names of limits that cannot be held."""
+        """Set limits for these processes and later ones. Returns the names of limits that cannot be enforced."""
         quota = limits.rate * (os.cpu_count() or 1) * PERIOD_US // 10_000
-        held = {
-            "memory": self._hold("memory", bool(limits.memory), processes, _set_memory, limits.memory),
-            "rate": self._hold("cpu", bool(quota), processes, _set_quota, max(quota, 1000) if quota else -1),
-            "weight": self._hold("cpu", bool(limits.weight), processes, _set_weight, limits.weight or _ORDINARY_WEIGHT),
+        enforced = {
+            "memory": self._set("memory", bool(limits.memory), processes, _set_memory, limits.memory),
+            "rate": self._set("cpu", bool(quota), processes, _set_quota, max(quota, 1000) if quota else -1),
+            "weight": self._set("cpu", bool(limits.weight), processes, _set_weight, limits.weight or _DEFAULT_WEIGHT),
         }
-        left = [name for name, is_held in held.items() if not is_held]
+        left = [name for name, is_enforced in enforced.items() if not is_enforced]
         return left + [name for name in ("iops", "bandwidth") if getattr(limits, name)]
 
-    def _hold(
-        self, controller: str, wanted: bool, processes: Sequence[int], setting: Callable[[str, int], bool], value: int
+    def _set(
+        self, controller: str, is_set: bool, processes: Sequence[int], setting: Callable[[str, int], bool], value: int
     ) -> bool:
-        """Set one limit, or lift it. False if it is wanted and cannot be had."""
-        directory = self._made.get(controller, "")
-        if wanted and not directory and (directory := self._make(controller)):
+        """Set or remove one limit. False if it is set and cannot be enforced."""
+        directory = self._created.get(controller, "")
+        if is_set and not directory and (directory := self._create(controller)):
             for pid in processes:
                 _write(f"{directory}/cgroup.procs", str(pid))
-        return (bool(directory) and setting(directory, value)) or not wanted
+        return (bool(directory) and setting(directory, value)) or not is_set
 
     def memory(self) -> tuple[int, int]:
-        """Use and peak in bytes; zeros if nobody counts."""
-        at = self._made.get("memory", "")
-        use = _number(f"{at}/memory.usage_in_bytes") or _number(f"{at}/memory.current") if at else 0
+        """Usage and peak in bytes; zeros without a memory cgroup."""
+        at = self._created.get("memory", "")
+        usage = _number(f"{at}/memory.usage_in_bytes") or _number(f"{at}/memory.current") if at else 0
         peak = _number(f"{at}/memory.max_usage_in_bytes") or _number(f"{at}/memory.peak") if at else 0
-        return use, max(use, peak)
+        return usage, max(usage, peak)
 
-    def breaches(self) -> int:
-        """How many processes the memory limit has cost since last asked."""
-        at = self._made.get("memory", "")
+    def new_oom_kills(self) -> int:
+        """The number of OOM kills since the last call."""
+        at = self._created.get("memory", "")
         if not at:
             return 0
         counted = max(_counter(f"{at}/memory.oom_control"), _counter(f"{at}/memory.events"))
@@ -86,12 +86,12 @@ class Groups:
         return new
 
     def remove(self, timeout: float) -> None:
-        """Those that are empty, or soon will be."""
-        end(list(self._made.values()), time.monotonic() + timeout)
-        self._made.clear()
+        """Remove the cgroups, which are empty or will be soon."""
+        kill_and_remove(list(self._created.values()), time.monotonic() + timeout)
+        self._created.clear()
 
-    def _make(self, controller: str) -> str:
-        if directory := self._made.get(controller, ""):
+    def _create(self, controller: str) -> str:
+        if directory := self._created.get(controller, ""):
             return directory
         try:
             base = self._bases.get(controller, "")
@@ -99,14 +99,14 @@ class Groups:
                 directory = f"{base}/{self._name}"
                 os.makedirs(directory, exist_ok=True)
             else:
-                directory = self._make_unified(controller)
+                directory = self._create_unified(controller)
         except OSError:
             return ""
         if directory:
-            self._made[controller] = directory
+            self._created[controller] = directory
         return directory
 
-    def _make_unified(self, controller: str) -> str:
+    def _create_unified(self, controller: str) -> str:
         directory = self._unified
         for part in self._name.split("/") if directory else ():
             if controller != "freezer" and not _write(f"{directory}/cgroup.subtree_control", f"+{controller}"):
@@ -116,8 +116,8 @@ class Groups:
         return directory
 
 
-def end(paths: Sequence[str], deadline: float) -> None:
-    """Kill all that is in these groups and remove them. Raises OSError if somebody does not go in time."""
+def kill_and_remove(paths: Sequence[str], deadline: float) -> None:
+    """Kill all processes of these cgroups and remove them. Raises OSError after the deadline."""
     left = [path for path in paths if path and os.path.isdir(path)]
     found = list(left)
     while left:
@@ -127,16 +127,16 @@ def end(paths: Sequence[str], deadline: float) -> None:
                     _kill(pid)
         left = [path for path in left if not _removed(path)]
         if left and time.monotonic() > deadline:
-            raise TimeoutError(110, f"processes {_members(left[0])} of a job do not end", left[0])
+            raise TimeoutError(110, f"processes {_members(left[0])} of a job do not exit", left[0])
         if left:
-            time.sleep(_LOOK_SECONDS)
-    for path in found:  # those above, when this was the last
+            time.sleep(_POLL_SECONDS)
+    for path in found:  # and their parents, if they are empty
         above = os.path.dirname(path)
         _ = _removed(above) and _removed(os.path.dirname(above))
 
 
 def _hierarchies() -> tuple[dict[str, str], str]:
-    """Where each controller of version 1 has the group that we are in; and the tree of version 2, if there is one."""
+    """Our own cgroup of each version 1 controller, and the root of version 2, if there is one."""
     own = {}
     for line in read("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -169,18 +169,18 @@ def _set_quota(at: str, quota: int) -> bool:
 
 def _set_weight(at: str, weight: int) -> bool:
     if os.path.exists(f"{at}/cpu.weight"):
-        return _write(f"{at}/cpu.weight", str(100 * weight // _ORDINARY_WEIGHT))
-    return _write(f"{at}/cpu.shares", str(1024 * weight // _ORDINARY_WEIGHT))
+        return _write(f"{at}/cpu.weight", str(100 * weight // _DEFAULT_WEIGHT))
+    return _write(f"{at}/cpu.shares", str(1024 * weight // _DEFAULT_WEIGHT))
 
 
 def _safe(name: str) -> str:
-    """One part of a path that two names never share."""
-    kept = "".join(char if char.isalnum() or char in "-_" else f".{ord(char):x}." for char in name)
-    if len(kept) < 200:
-        return kept
+    """A unique path component for a name."""
+    safe = "".join(char if char.isalnum() or char in "-_" else f".{ord(char):x}." for char in name)
+    if len(safe) < 200:
+        return safe
     from hashlib import sha1
 
-    return kept[:100] + sha1(kept.encode()).hexdigest()
+    return safe[:100] + sha1(safe.encode()).hexdigest()
 
 
 def _members(path: str) -> list[int]:
@@ -218,7 +218,7 @@ def _number(path: str) -> int:
 
 
 def read(path: str) -> str:
-    """A file of the kernel's; nothing if it is not there, or its process has gone."""
+    """A file of /proc or cgroupfs; empty if it is missing or its process has exited."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

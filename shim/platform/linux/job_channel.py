@@ -1,8 +1,8 @@
-"""The messages between a shim and the keeper of a job: packets over a SOCK_SEQPACKET pair, with descriptors aboard.
+"""The messages between a shim and the keeper of a job: packets over a SOCK_SEQPACKET pair, with descriptors.
 
 `hcs_emulator/native/silo/protocol.h` lists the same fields in the same order: the keeper is the emulator's silo
-program. Requests are answered in order, one DONE each (SIGNAL has no answer); EXITED comes by itself, and never
-before the DONE of its spawn. One thread reads.
+program. Requests are answered in order, one DONE each (SIGNAL has no response); EXITED is a notification, and
+never comes before the DONE of its spawn. One thread reads.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 SPAWN, SIGNAL, BIND, UNBIND = 1, 2, 3, 4
 READY, DONE, EXITED = 2, 3, 4
-# Flags of SPAWN: which descriptors ride along, and whether a console is wanted. Flag of BIND.
+# Flags of SPAWN: which descriptors the message has, and whether to create a console. Flag of BIND.
 STDIN, STDOUT, STDERR, CONSOLE = 1, 2, 4, 8
 READ_ONLY = 1
 AT_USER, AT_DIRECTORY = 8, 9
 
-# The keeper answers at once; on a machine that is in trouble nobody waits longer.
-PATIENCE = 30.0
+# The keeper responds at once, except on an overloaded machine.
+CALL_TIMEOUT = 30.0
 _REQUEST = Struct("<IIIIHHIII")  # kind, serial, flags, number, height, width, programs, arguments, variables
 _REPLY = Struct("<IIiIIII")  # kind, serial, errno, stage, wait status, exit code, peak memory in KiB
 _CREDENTIALS = Struct("iII")
 _INT = Struct("i")
-_LARGEST = 1 << 20
-_ROOM = _socket.CMSG_SPACE(4 * 4) + _socket.CMSG_SPACE(_CREDENTIALS.size)
+_MAX_PACKET = 1 << 20
+_ANCILLARY_SIZE = _socket.CMSG_SPACE(4 * 4) + _socket.CMSG_SPACE(_CREDENTIALS.size)
 
 
 class Reply:
@@ -49,12 +49,12 @@ class Reply:
 
 
 class Channel:
-    """`on_exit` takes every EXITED, `on_end` is called once when the keeper has gone; both in the reading thread."""
+    """`on_exit` gets every EXITED, `on_end` is called once when the keeper has closed; both in the reading thread."""
 
     def __init__(self, on_exit: Callable[[Reply], None], on_end: Callable[[], None]) -> None:
         self._socket, self.theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
-        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 2 * _LARGEST)
+        self._socket.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 2 * _MAX_PACKET)
         self._on_exit = on_exit
         self._on_end = on_end
         self._lock = allocate_lock()
@@ -63,7 +63,7 @@ class Channel:
         self._closed = False
 
     def listen(self) -> Reply:
-        """The keeper runs and has its end; wait for its READY."""
+        """The keeper has been started with its end: wait for READY."""
 
         def begin() -> None:
             self.theirs.close()
@@ -72,25 +72,25 @@ class Channel:
         return self._wait(0, begin)
 
     def call(self, kind: int, **fields: object) -> Reply:
-        """Send a request and wait for its answer. Raises JobError if the keeper is gone."""
+        """Send a request and wait for its response. Raises JobError if the keeper has exited."""
         with self._lock:
             self._serial += 1
             serial = self._serial
         return self._wait(serial, lambda: self.send(kind, serial, **fields))  # type: ignore[arg-type]
 
-    def _wait(self, serial: int, ask: Callable[[], None]) -> Reply:
-        """For the answer of this number; 0 is the keeper's READY."""
+    def _wait(self, serial: int, send: Callable[[], None]) -> Reply:
+        """Wait for the response with this serial; 0 is the keeper's READY."""
         done = allocate_lock()
         done.acquire()
         answers: list[Reply] = []
         with self._lock:
             if self._closed:
-                raise _gone()
+                raise _keeper_exited()
             self._waiting[serial] = (answers, done)
         try:
-            ask()
-            if not done.acquire(True, PATIENCE) or not answers:
-                raise _gone()
+            send()
+            if not done.acquire(True, CALL_TIMEOUT) or not answers:
+                raise _keeper_exited()
             return answers[0]
         finally:
             with self._lock:
@@ -109,7 +109,7 @@ class Channel:
         descriptors: Sequence[int] = (),
     ) -> None:
         body = b"".join(os.fsencode(text) + b"\0" for text in strings)
-        if len(body) > _LARGEST - _REQUEST.size:
+        if len(body) > _MAX_PACKET - _REQUEST.size:
             raise JobError(TOO_LONG, "the command line and the environment are too long for a process")
         packet = _REQUEST.pack(kind, serial, flags, number, *size, *counts) + body
         rights = b"".join(_INT.pack(descriptor) for descriptor in descriptors)
@@ -117,10 +117,10 @@ class Channel:
         try:
             self._socket.sendmsg([packet], ancillary)
         except OSError as error:
-            raise _gone() from error
+            raise _keeper_exited() from error
 
     def close(self) -> None:
-        """Hang up: the keeper ends all that it keeps, and itself."""
+        """Close the channel: the keeper kills its processes and exits."""
         with self._lock:
             if self._closed:
                 return
@@ -136,7 +136,7 @@ class Channel:
                 continue
             with self._lock:
                 waiting = self._waiting.pop(reply.serial, None)
-            if waiting is None:  # whoever asked has given up
+            if waiting is None:  # the caller has timed out
                 for descriptor in reply.descriptors:
                     os.close(descriptor)
                 continue
@@ -152,7 +152,7 @@ class Channel:
 
     def _receive(self) -> Reply | None:
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(_REPLY.size, _ROOM, _socket.MSG_CMSG_CLOEXEC)
+            data, ancillary, _, _ = self._socket.recvmsg(_REPLY.size, _ANCILLARY_SIZE, _socket.MSG_CMSG_CLOEXEC)
         except OSError:
             return None
         pid, descriptors = 0, []
@@ -164,5 +164,5 @@ class Channel:
         return Reply(data, pid, descriptors) if data else None
 
 
-def _gone() -> JobError:
-    return JobError(BROKEN_PIPE, "the keeper of the container's processes has ended, and they with it")
+def _keeper_exited() -> JobError:
+    return JobError(BROKEN_PIPE, "the keeper of the container's processes has exited, and they with it")

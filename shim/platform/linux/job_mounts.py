@@ -1,4 +1,4 @@
-r"""Where Windows' paths lead on the emulator's host, and how a volume or a file is shown elsewhere."""
+r"""Maps Windows paths to paths of the emulator's host, and mounts volumes and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shim.platform.job_types import FILE_NOT_FOUND, GENERAL_FAILURE, JobError
 
 VOLUME = "\\\\?\\Volume{"
 _VERBATIM = "\\\\?\\"
-# As the emulator's service has it.
+# The default directory of the emulator's service.
 _INSTANCE = "/run/hcs-emulator"
 
 
@@ -27,13 +27,13 @@ def posix(path: str) -> str:
 
 
 def tree_of(path: str) -> int:
-    """A copy of the mount at a path, attached nowhere, which another mount namespace can attach."""
+    """A detached copy of the mount at a path, which another mount namespace can attach."""
     from shim.platform.linux.mounts import open_tree
 
     try:
         return open_tree(posix(path))
     except OSError as error:
-        raise JobError(FILE_NOT_FOUND, f"{path!r} cannot be shown elsewhere: {error.strerror}") from error
+        raise JobError(FILE_NOT_FOUND, f"{path!r} cannot be bound: {error.strerror}") from error
 
 
 def mount(volume: str, directory: str) -> None:

@@ -1,4 +1,4 @@
-"""A process of a job, as the keeper started it: its streams, its console, its end in Windows' codes."""
+"""A process of a job, started by the keeper: its streams, its console, its exit code as on Windows."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# What a process that was ended by force reports, and one that fell to the memory limit.
+# Exit codes of a terminated process, and of one that hit the memory limit.
 TERMINATED = 0xFFFFFFFF
 COMMITMENT_LIMIT = 0xC000012D
 _CONTROL_C_EXIT = 0xC000013A
-# Console events as signals. Without a handler each ends a program, as on Windows.
+# Console events as signals. Without a handler each terminates a program, as on Windows.
 SIGNALS = {
     "CtrlC": signal.SIGINT,
     "CtrlBreak": signal.SIGQUIT,
@@ -54,14 +54,14 @@ _EXCEPTIONS = {
 
 
 def exit_code(wait_status: int, code: int) -> int:
-    """The 32-bit code of an ended process: its own, or that of the exception which Linux calls a signal."""
+    """The 32-bit exit code: the process's own, or the exception code for a signal."""
     if os.WIFSIGNALED(wait_status):
         return _EXCEPTIONS.get(os.WTERMSIG(wait_status), TERMINATED)  # type: ignore[call-overload, no-any-return]
     return code
 
 
 def launch_error(reply: Reply, launch: Launch, program: str) -> JobError:
-    """Why a process did not start, in Windows' words."""
+    """The Win32 error of a failed start."""
     import errno
 
     reason = os.strerror(reply.errno)
@@ -89,7 +89,7 @@ class JobProcess(ExitEvent):
         self.stdin: int | None = streams.get("stdin")
         self.stdout: int | None = streams.get("stdout")
         self.stderr: int | None = streams.get("stderr")
-        #: It was ended by force, by us.
+        #: Whether this shim has terminated it.
         self.killed = False
         self._console = console
         self._send = send
@@ -104,7 +104,7 @@ class JobProcess(ExitEvent):
         return self._send(signal.SIGKILL)
 
     def modify(self, settings: Document, timeout: float | None = None) -> None:
-        """The console's size, or the end of its input; a pipe's end is seen without a word."""
+        """Set the console's size, or end its input; a pipe needs no message for that."""
         with self._lock:
             if self._console is None:
                 return
@@ -115,7 +115,7 @@ class JobProcess(ExitEvent):
                 packed = b"".join(number.to_bytes(2, "little") for number in (size["Height"], size["Width"], 0, 0))
                 fcntl.ioctl(self._console, termios.TIOCSWINSZ, packed)
             elif settings.get("Operation") == "CloseHandle":
-                _press_end_of_file(self._console)
+                _send_end_of_file(self._console)
 
     def close(self) -> None:
         with self._lock:
@@ -126,8 +126,8 @@ class JobProcess(ExitEvent):
                 os.close(handle)
 
 
-def _press_end_of_file(console: int) -> None:
-    """A console has no end of its input; whoever reads lines from it knows a key for that."""
+def _send_end_of_file(console: int) -> None:
+    """A console has no EOF: send the EOF character, if a program reads lines."""
     import select
     import termios
 

@@ -1,7 +1,7 @@
-"""True figures of a job's processes, from /proc, in HCS's units (100 ns, bytes) and words.
+"""Statistics of a job's processes, from /proc, in HCS's units (100 ns, bytes) and member names.
 
-What has ended is not lost: whatever a process used is added to its parent's account when it is reaped, and every
-orphan's parent is the keeper. A control group, where there is one, knows memory better.
+Exited processes count: the kernel adds a process's times to its parent when it is reaped, and the keeper is the parent
+of every orphan. Memory comes from a cgroup, if there is one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STORAGE = {"syscr": "ReadCountNormalized", "read_bytes": "ReadSizeBytes", "sysc
 
 
 def descendants(pid: int) -> list[int]:
-    """Everything that runs below `pid`, parents first."""
+    """All descendants of `pid`, parents first."""
     found: list[int] = []
     queue = [pid]
     while queue:
@@ -39,14 +39,14 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-class Meter:
-    """Figures over the life of a job; remembers the peak."""
+class JobStats:
+    """Statistics of a job since its start; remembers the peak."""
 
     def __init__(self) -> None:
         self.started_at = time.time()
         self._peak = 0
 
-    def saw_peak(self, size: int) -> None:
+    def record_peak(self, size: int) -> None:
         self._peak = max(self._peak, size)
 
     def statistics(self, keeper: int, memory: tuple[int, int]) -> Document:
@@ -58,13 +58,13 @@ class Meter:
             its_user, its_kernel = _times(pid)
             user += its_user
             kernel += its_kernel
-            figures = _memory(pid)
-            private += figures["private"]
-            self.saw_peak(figures["peak"])
+            usage = _memory(pid)
+            private += usage["private"]
+            self.record_peak(usage["peak"])
             for name, value in _storage(pid).items():
                 storage[name] += value
         commit = memory[0] or private
-        self.saw_peak(max(commit, memory[1]))
+        self.record_peak(max(commit, memory[1]))
         return {
             "Timestamp": timestamp(now),
             "ContainerStartTime": timestamp(self.started_at),
@@ -106,19 +106,19 @@ def process_list(keeper: int) -> list[Document]:
 
 
 def timestamp(seconds: float) -> str:
-    """Windows' resolution: seven digits."""
+    """With Windows' resolution: seven digits."""
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 10_000_000):07d}Z"
 
 
 def _stat(pid: int) -> tuple[str, list[str]]:
-    """The name, and the fields from the state on (field n of proc(5) is at n - 3); none if it is gone."""
+    """The name, and the fields from the state on (field n of proc(5) is at n - 3); empty if it has exited."""
     text = read(f"/proc/{pid}/stat")
     name, _, rest = text.partition("(")[2].rpartition(")")
     return name, rest.split()
 
 
 def _times(pid: int, own: bool = True) -> tuple[int, int]:
-    """User and kernel time, of children that have ended included."""
+    """User and kernel time, with that of exited children."""
     _, values = _stat(pid)
     if not values:
         return 0, 0
@@ -127,23 +127,23 @@ def _times(pid: int, own: bool = True) -> tuple[int, int]:
 
 
 def _memory(pid: int) -> dict[str, int]:
-    figures = {"RssAnon": 0, "RssFile": 0, "RssShmem": 0, "VmSwap": 0, "VmHWM": 0}
+    values = {"RssAnon": 0, "RssFile": 0, "RssShmem": 0, "VmSwap": 0, "VmHWM": 0}
     for line in read(f"/proc/{pid}/status").splitlines():
         name, _, value = line.partition(":")
-        if name in figures:
-            figures[name] = int(value.split()[0]) * 1024
+        if name in values:
+            values[name] = int(value.split()[0]) * 1024
     return {
-        "private": figures["RssAnon"] + figures["VmSwap"],
-        "swapped": figures["VmSwap"],
-        "shared": figures["RssFile"] + figures["RssShmem"],
-        "peak": figures["VmHWM"],
+        "private": values["RssAnon"] + values["VmSwap"],
+        "swapped": values["VmSwap"],
+        "shared": values["RssFile"] + values["RssShmem"],
+        "peak": values["VmHWM"],
     }
 
 
 def _storage(pid: int) -> dict[str, int]:
-    figures = {}
+    values = {}
     for line in read(f"/proc/{pid}/io").splitlines():
         name, _, value = line.partition(":")
         if name in _STORAGE:
-            figures[_STORAGE[name]] = int(value)
-    return figures
+            values[_STORAGE[name]] = int(value)
+    return values

@@ -1,4 +1,4 @@
-"""Windows' accounts and groups on the emulator's host: root, nobody, and the host's own."""
+"""Maps Windows accounts and groups to users of the emulator's host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from shim.platform.job_types import Identity
 
 NOBODY = "65534"
-# Groups that every Windows has; who is in the first may do everything.
+# Built-in groups of Windows; members of the first have all privileges.
 _ADMINISTRATORS = "administrators"
 _GROUPS = (_ADMINISTRATORS, "users", "guests")
 _SYSTEM = "system"
@@ -20,7 +20,7 @@ def is_local_group(name: str) -> bool:
 
 
 def linux_user(identity: Identity) -> str:
-    """What the keeper takes: "" is the shim's own user, a number, or two for user and group. Raises JobError."""
+    """The user for the keeper: "" is the shim's own, otherwise `uid` or `uid:gid`. Raises JobError."""
     name = identity.name.lower()
     if identity.kind == INHERIT or (identity.kind == SERVICE and name == _SYSTEM):
         return ""

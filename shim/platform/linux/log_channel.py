@@ -1,8 +1,8 @@
-"""The FIFO `<bundle>/log`, which containerd makes and reads.
+"""The FIFO `<bundle>/log`, which containerd creates and reads.
 
-Opened for reading and writing: then it opens without a reader, writing never gives EPIPE, and what was written while
-containerd restarts is there when it comes back. Not blocking: when the pipe is full, lines are lost, and their number
-is told once there is room again.
+Opened for reading and writing: so it opens without a reader, a write never fails with EPIPE, and lines that are written
+while containerd restarts stay in the FIFO. Non-blocking: lines are lost while the FIFO is full, and their number is
+logged once there is space again.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from _thread import allocate_lock
 
 
 class LogChannel:
-    """Lines in, whole and in order, or not at all."""
+    """Writes whole lines in order, or drops them."""
 
     __slots__ = ("_descriptor", "_lock", "_lost", "_rest")
 
     def __init__(self, bundle: str, namespace: str = "", id: str = "") -> None:
-        del namespace, id  # the FIFO has a name of its own
+        del namespace, id  # not part of the FIFO's name
         self._lock = allocate_lock()
         self._lost = 0
-        # The end of a line that the pipe took only the beginning of.
+        # The rest of a line that was written partly.
         self._rest = b""
         try:
             flags = posix.O_RDWR | posix.O_NONBLOCK | posix.O_APPEND | posix.O_CLOEXEC
             self._descriptor = posix.open(f"{bundle}/log", flags)
         except OSError:
-            self._descriptor = -1  # no containerd made one: nobody wants the log
+            self._descriptor = -1  # containerd has created none: there is no log
 
     def write(self, line: bytes) -> None:
         with self._lock:
@@ -40,7 +40,7 @@ class LogChannel:
                 self._lost += 1
 
     def _put(self, line: bytes) -> bool:
-        """False if the line was not begun."""
+        """False if nothing of the line was written."""
         if self._rest:
             taken = self._send(self._rest)
             self._rest = self._rest[taken:]

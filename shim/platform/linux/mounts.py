@@ -1,4 +1,4 @@
-"""Mounting and unmounting on Linux, through libc: Python offers neither."""
+"""mount(2) and umount(2) through libc: Python has neither."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _AT_EMPTY_PATH = 0x1000
 _OPEN_TREE_CLONE = 1
 _AT_RECURSIVE = 0x8000
 
-# A mount option that is a flag of the call, and whether the flag is set or cleared by it.
+# Mount options that are flags: the flag, and whether the option sets or clears it.
 _FLAGS = {
     "async": (MS_SYNCHRONOUS, False),
     "atime": (MS_NOATIME, False),
@@ -78,7 +78,7 @@ _libc: Any = ffi.dlopen(None)
 
 
 def parse_options(options: Sequence[str]) -> tuple[int, int, str]:
-    """Mount options as containerd gives them -> (flags, propagation flags, the rest, as the file system wants it)."""
+    """Mount options of containerd -> (flags, propagation flags, the rest as mount data)."""
     flags = propagation = 0
     data = []
     for option in options:
@@ -95,10 +95,10 @@ def parse_options(options: Sequence[str]) -> tuple[int, int, str]:
 
 
 def mount(source: str, target: str, fstype: str = "", options: Sequence[str] = ()) -> None:
-    """Mount `source` at `target`, with what the options ask for. If a later step fails, nothing stays mounted.
+    """Mount `source` at `target` with the options. If a later step fails, nothing stays mounted.
 
-    The kernel ignores all other flags of a bind mount, and changes how mounts propagate only by itself: each is a
-    step of its own.
+    The kernel ignores other flags of a bind mount, and changes the propagation only in a call of its own: each is a
+    separate step.
     """
     flags, propagation, data = parse_options(options)
     _mount(source, target, fstype, flags, data)
@@ -114,7 +114,7 @@ def mount(source: str, target: str, fstype: str = "", options: Sequence[str] = (
 
 
 def unmount(target: str, detach: bool = False) -> bool:
-    """Unmount what is mounted last at `target`; with `detach` even if it is in use. False: nothing is mounted there."""
+    """Unmount the topmost mount at `target`; with `detach` even if it is in use. False: nothing is mounted there."""
     if _libc.umount2(os.fsencode(target), UMOUNT_NOFOLLOW | (MNT_DETACH if detach else 0)) == 0:
         return True
     number = ffi.errno

@@ -1,8 +1,8 @@
-"""Where a shim listens: a named pipe below a prefix that only administrators may create names in.
+"""The shim's endpoint: a named pipe below a prefix in which only administrators may create names.
 
-`\\\\.\\pipe\\ProtectedPrefix\\Administrators\\containerd-shim-<namespace>-<id>-pipe`, the name that callers and tools
-know. SYSTEM and Administrators may open it, nobody else; no remote client may; and the first instance must be the first
-of its name, so that a name that somebody squats on is noticed.
+`\\\\.\\pipe\\ProtectedPrefix\\Administrators\\containerd-shim-<namespace>-<id>-pipe`, the name of Microsoft's shim
+(https://github.com/microsoft/hcsshim/blob/main/cmd/containerd-shim-runhcs-v1/serve.go). Only SYSTEM and Administrators
+may open it, and no remote client; the first instance must be the first of its name, so that a squatted name is noticed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PIPES = "\\\\.\\pipe\\"
 PREFIX = PIPES + "ProtectedPrefix\\Administrators\\"
-# MAX_PATH does not bind pipes, but their names have at most 256 characters.
+# MAX_PATH does not apply to pipes, but their names have at most 256 characters.
 MAX_NAME = 256
 
 _DUPLEX = 0x3
@@ -36,7 +36,7 @@ _ERROR_NO_DATA = 232
 
 
 class EndpointError(Exception):
-    """An endpoint that cannot be had. The message says what to do."""
+    """An endpoint that cannot be used. The message has the next step."""
 
 
 def address_for(containerd_address: str, namespace: str, id: str, directory: str = "") -> str:
@@ -46,7 +46,7 @@ def address_for(containerd_address: str, namespace: str, id: str, directory: str
 
 
 def path_of(address: str) -> str:
-    """The pipe's path in an address, which may also come as a URL."""
+    """The pipe's path of an address, which may also be a URL."""
     path = address
     if path.startswith("npipe://"):
         path = path[len("npipe://") :].replace("/", "\\")
@@ -57,12 +57,12 @@ def path_of(address: str) -> str:
 
 
 def name_of(address: str) -> str:
-    """What tells one shim's address from another's."""
+    """The part of an address that identifies the shim."""
     return address.rpartition("\\")[2]
 
 
 class ListeningPipe:
-    """The name, held by an instance that waits for its client."""
+    """A pipe's name, held by an instance that waits for its client."""
 
     __slots__ = ("handle", "path")
 
@@ -71,7 +71,7 @@ class ListeningPipe:
         self.handle = handle
 
     def next(self) -> int:
-        """An instance for the next client; the one before is the caller's."""
+        """Create an instance for the next client; the caller owns the previous one."""
         taken, self.handle = self.handle, create(self.path, first=False)
         return taken
 
@@ -82,7 +82,7 @@ class ListeningPipe:
 
 
 def create(path: str, *, first: bool, direction: int = _DUPLEX) -> int:
-    """An instance of a pipe in byte mode. With `first` it fails if there is another of that name."""
+    """A pipe instance in byte mode. With `first` it fails if another of that name exists."""
     from shim.platform.windows.security import administrators_only
 
     flags = direction | _OVERLAPPED | (_FIRST_INSTANCE if first else 0)
@@ -99,7 +99,7 @@ def listen(address: str) -> ListeningPipe:
         "name, and run as an administrator"
     )
     if exists(path):
-        raise EndpointError(taken)  # Wine creates a second first instance without a word
+        raise EndpointError(taken)  # Wine creates a second first instance without an error
     try:
         return ListeningPipe(path, create(path, first=True))
     except OSError as error:
@@ -109,13 +109,13 @@ def listen(address: str) -> ListeningPipe:
 
 
 def inherited(address: str, handle: int) -> ListeningPipe:
-    """A pipe whose first instance whoever started us has made; it is for none that we start."""
+    """A pipe whose first instance our parent has created. Our own children do not inherit it."""
     nt.set_handle_inheritable(handle, False)
     return ListeningPipe(path_of(address), handle)
 
 
 def exists(address: str) -> bool:
-    """Whether somebody has the name. Looking does not use up an instance."""
+    """Whether the pipe exists. The check does not use up an instance."""
     try:
         _winapi.WaitNamedPipe(path_of(address), 1)
     except FileNotFoundError:
@@ -130,12 +130,12 @@ def is_alive(path: str) -> bool:
 
 
 def connect(path: str, timeout: float | None) -> PipeStream:
-    """A connection; every later operation on it has this timeout too."""
+    """A connection; the timeout also applies to its later operations."""
     return PipeStream(dial(path, timeout), timeout)
 
 
 class Listener:
-    """Accepts connections. Who may connect is for the pipe's descriptor. `close` wakes who waits in `accept`."""
+    """Accepts connections. The pipe's security descriptor decides who may connect. `close` wakes `accept`."""
 
     __slots__ = ("_closed", "_lock", "_pipe", "_waiting")
 
@@ -148,9 +148,9 @@ class Listener:
     def accept(self) -> PipeStream:
         while True:
             if self._connected():
-                # The next instance is there before this one is served: the name is never without one.
+                # Create the next instance before this one is served, so that the name always exists.
                 return PipeStream(self._pipe.next())
-            # A client that went before it was accepted used its instance up.
+            # A client that left before it was accepted has used its instance up.
             _winapi.CloseHandle(self._pipe.next())
 
     def _connected(self) -> bool:
@@ -178,18 +178,18 @@ class Listener:
                 try:
                     self._waiting.cancel()
                 except OSError:
-                    pass  # somebody has just connected
+                    pass  # a client has just connected
 
     def release(self) -> None:
-        """By the accepting thread, when it is through."""
+        """Called by the accepting thread when it is done."""
         self._pipe.close()
 
 
 def remove(address: str) -> None:
-    """A pipe's name goes with its last handle."""
+    """Nothing to do: a pipe disappears with its last handle."""
     del address
 
 
 def remove_stale(address: str) -> None:
-    """A pipe whose process is gone is gone."""
+    """Nothing to do: a pipe disappears with its process."""
     del address

@@ -1,4 +1,4 @@
-"""Small files, read and written without `os`."""
+"""Small files, without `os`. The functions of `shim.platform.linux.files`, which says why the two share no code."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _REGULAR = 0o100000
 _TYPE = 0o170000
 _BINARY = nt.O_BINARY | nt.O_NOINHERIT
 _VERBATIM = "\\\\?\\"
-# What CreateFile takes without a prefix, less what is added to a directory's path.
-_LONGEST = 240
+# What CreateFile accepts without a prefix, less what is appended to a directory's path.
+_MAX_LENGTH = 240
 
 _GENERIC_APPEND = 0x0004 | 0x00100000  # FILE_APPEND_DATA, SYNCHRONIZE
 _SHARE_ALL = 7  # read, write, delete
@@ -19,10 +19,10 @@ _NORMAL = 0x80
 
 
 def native(path: str) -> str:
-    """The path as the system takes it, however long: a verbatim path knows no forward slashes."""
+    """The path for a system call, with a verbatim prefix if it is long: such a path has no forward slashes."""
     if path.startswith(_VERBATIM):
         return path.replace("/", "\\")
-    if len(path) < _LONGEST:
+    if len(path) < _MAX_LENGTH:
         return path
     full: str = nt._getfullpathname(path)  # type: ignore[attr-defined]
     if full.startswith("\\\\"):
@@ -31,7 +31,7 @@ def native(path: str) -> str:
 
 
 def read(path: str, limit: int) -> bytes:
-    """A regular file's content, at most `limit` bytes of it."""
+    """A regular file's content, at most `limit` bytes."""
     descriptor = nt.open(native(path), nt.O_RDONLY | _BINARY)
     try:
         if nt.fstat(descriptor).st_mode & _TYPE != _REGULAR:
@@ -42,7 +42,7 @@ def read(path: str, limit: int) -> bytes:
 
 
 def size(path: str) -> int:
-    """In bytes; 0 when there is no such file."""
+    """The size in bytes; 0 if there is no such file."""
     try:
         return nt.stat(native(path)).st_size
     except OSError:
@@ -50,7 +50,7 @@ def size(path: str) -> int:
 
 
 def read_all(descriptor: int, limit: int) -> bytes:
-    """What comes until the end, at most `limit` bytes. In pieces: Wine touches all of a buffer, whatever comes."""
+    """Read to EOF, at most `limit` bytes. In pieces: Wine touches all of a buffer, however little is read."""
     chunks = []
     while limit > 0:
         chunk = nt.read(descriptor, min(limit, 1 << 16))
@@ -62,7 +62,7 @@ def read_all(descriptor: int, limit: int) -> bytes:
 
 
 def read_stdin(limit: int) -> bytes:
-    """Standard input to its end; nothing when it is closed, or a console, where nobody is about to type protobuf."""
+    """stdin up to EOF; empty if it is closed or a console."""
     try:
         if nt.isatty(0):
             return b""
@@ -82,7 +82,7 @@ def write_stderr(data: bytes) -> None:
 
 
 def _set_binary(descriptor: int) -> None:
-    """Without it the C library turns line ends into two bytes and stops at a Ctrl-Z."""
+    """In text mode the C library translates line ends and stops at Ctrl-Z."""
     import msvcrt
 
     msvcrt.setmode(descriptor, nt.O_BINARY)
@@ -94,7 +94,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_atomic(path: str, data: bytes) -> None:
-    """The whole file or none of it, whoever looks and whenever we die."""
+    """Write a file atomically: readers see all of it or none, even after a crash."""
     path = native(path)
     directory, slash, name = path.rpartition("\\") if "\\" in path.rpartition("/")[2] else path.rpartition("/")
     temporary = f"{directory}{slash}.{name}"
@@ -111,15 +111,15 @@ def write_atomic(path: str, data: bytes) -> None:
 
 
 def create(path: str) -> int:
-    """An empty file, open for appending; a handle, that others may still delete the file under."""
+    """Create an empty file for appending; returns a handle with which other processes may still delete the file."""
     try:
         return _winapi.CreateFile(native(path), _GENERIC_APPEND, _SHARE_ALL, 0, _CREATE_ALWAYS, _NORMAL, 0)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None  # which that call leaves out
+        raise OSError(error.errno, error.strerror, path) from None  # with the file name, which CreateFile omits
 
 
 def make_directory(path: str) -> None:
-    """It may be there; who may enter it, it has from its parent."""
+    """Create a directory, unless it exists, with its parent's access rights."""
     try:
         nt.mkdir(native(path))
     except FileExistsError:
@@ -127,7 +127,7 @@ def make_directory(path: str) -> None:
 
 
 def listing(path: str) -> list[str]:
-    """The names in a directory, hidden ones aside; none if it is not there."""
+    """The names in a directory without hidden ones; empty if it is missing."""
     try:
         return [name for name in nt.listdir(native(path)) if not name.startswith(".")]
     except OSError:
@@ -135,7 +135,7 @@ def listing(path: str) -> list[str]:
 
 
 def remove(path: str) -> None:
-    """Gone, or never there, or not ours to remove."""
+    """Remove a file. Errors are ignored."""
     try:
         nt.unlink(native(path))
     except OSError:
@@ -143,7 +143,7 @@ def remove(path: str) -> None:
 
 
 def close(handle: int) -> None:
-    """What `create` gave."""
+    """Close a handle of `create`."""
     _winapi.CloseHandle(handle)
 
 
@@ -152,10 +152,9 @@ def current_directory() -> str:
 
 
 def environment(name: str) -> str:
-    """A variable of the environment, "" when it is not set. Windows knows `SystemRoot` by any spelling, and `nt` by its
-    own only."""
+    """A variable of the environment, "" if it is not set. Names are case-insensitive on Windows, but not in `nt`."""
     found = nt.environ.get(name)
     if found is None:
-        wanted = name.upper()
-        found = next((value for key, value in nt.environ.items() if key.upper() == wanted), "")
+        upper = name.upper()
+        found = next((value for key, value in nt.environ.items() if key.upper() == upper), "")
     return found

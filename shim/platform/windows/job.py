@@ -1,8 +1,9 @@
-r"""A job object, `Global\JobContainer_<id>`: the host's own processes, limited, counted and ended as one.
+r"""A job object, `Global\JobContainer_<id>`: limits, statistics and termination of host processes
+(https://learn.microsoft.com/en-us/windows/win32/procthread/job-objects).
 
-It ends with its last handle, which this process has and nobody else: a shim that is killed leaves no process. Where the
-bind filter is there the job is made a silo, in which files can show at other places. A completion port tells when its
-memory limit has stopped a process.
+Only this process has a handle of it, and it is terminated with its last handle: a killed shim leaves no process. If
+there is a bind filter, the job is promoted to a silo, in which files can be bound at other paths. A completion port
+reports when a process hits the memory limit.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# Kinds of information.
+# JOBOBJECTINFOCLASS.
 _COMPLETION_PORT, _EXTENDED_LIMITS, _GROUP_MASKS, _CPU_RATE, _CREATE_SILO = 7, 9, 14, 15, 35
 _LIMIT_JOB_MEMORY, _LIMIT_KILL_ON_CLOSE = 0x200, 0x2000
 _RATE_ENABLE, _RATE_BY_WEIGHT, _RATE_HARD_CAP = 1, 2, 4
@@ -36,8 +37,8 @@ _READ_ONLY_MAPPING, _SILO_MAPPING = 1, 4
 _INVALID_HANDLE = 0xFFFFFFFFFFFFFFFF
 _INFINITE = 0xFFFFFFFF
 _FORCED = 1
-_LOOK_SECONDS = 0.02
-# The key of messages about the job, and of the one that ends the thread which reads them.
+_POLL_SECONDS = 0.02
+# Completion keys: of the job's messages, and of the one that ends the reading thread.
 _ABOUT_JOB, _END = 1, 2
 
 
@@ -49,11 +50,11 @@ class Job:
         self._token = 0
         self._port = 0
         kernel32 = library("kernel32")
-        # We were started in a process group of our own, which is deaf to Ctrl-C, and would hand that down.
+        # Our own process group ignores Ctrl-C, which children would inherit.
         kernel32.SetConsoleCtrlHandler(ffi.NULL, 0)
         name = f"Global\\JobContainer_{id}"
         self._job = kernel32.CreateJobObjectW(handle(administrators_only()), name)
-        check(self._job, f"the job {name} cannot be made")
+        check(self._job, f"the job {name} cannot be created")
         if ffi.getwinerror()[0] == ALREADY_EXISTS:
             close(number(self._job))
             raise JobError(ALREADY_EXISTS, f"there is a job {name} already")
@@ -70,7 +71,7 @@ class Job:
         check(library("kernel32").SetInformationJobObject(self._job, kind, information, size), doing)
 
     def _become_silo(self) -> bool:
-        """False where Windows is too old for it, or is none."""
+        """False if Windows has no bind filter, or is Wine."""
         if not os.path.exists(system_library("bindfltapi")):
             return False
         return bool(library("kernel32").SetInformationJobObject(self._job, _CREATE_SILO, ffi.NULL, 0))
@@ -79,8 +80,8 @@ class Job:
         port = library("kernel32").CreateIoCompletionPort(handle(_INVALID_HANDLE), ffi.NULL, 0, 1)
         check(port, "no completion port for a job")
         self._port = number(port)
-        wanted = ffi.new("COMPLETION_PORT *", {"Key": handle(_ABOUT_JOB), "Port": port})
-        self._set(_COMPLETION_PORT, wanted, "the job's completion port cannot be set")
+        settings = ffi.new("COMPLETION_PORT *", {"Key": handle(_ABOUT_JOB), "Port": port})
+        self._set(_COMPLETION_PORT, settings, "the job's completion port cannot be set")
         start_new_thread(self._read_messages, (port,))
 
     def _read_messages(self, port: Any) -> None:
@@ -91,15 +92,15 @@ class Job:
                 self.memory_breached = True
         close(number(port))
 
-    # What its processes see, and may use.
+    # Files, limits, identity.
 
     def bind(self, source: str, target: str, read_only: bool) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         flags = _SILO_MAPPING | (_READ_ONLY_MAPPING if read_only else 0)
         code = library("bindfltapi").BfSetupFilter(self._job, flags, target, source, ffi.NULL, 0)
         if code < 0:
-            said = f"the bind filter answers 0x{code & 0xFFFFFFFF:08X}"
-            raise JobError(code & 0xFFFF, f"{source} cannot be shown at {target}: {said}")
+            result = f"the bind filter returns 0x{code & 0xFFFFFFFF:08X}"
+            raise JobError(code & 0xFFFF, f"{source} cannot be bound at {target}: {result}")
 
     def set_limits(self, limits: Limits) -> None:
         self._set_memory(limits.memory)
@@ -113,18 +114,18 @@ class Job:
             self._set(_CPU_RATE, rate, "the job's share of the processors cannot be set")
         self._has_rate = bool(flags)
         if limits.iops or limits.bandwidth:
-            wanted = {"MaxIops": limits.iops, "MaxBandwidth": limits.bandwidth, "Flags": _IO_RATE_ENABLE}
-            result = library("kernel32").SetIoRateControlInformationJobObject(self._job, ffi.new("IO_RATE *", wanted))
+            limit = {"MaxIops": limits.iops, "MaxBandwidth": limits.bandwidth, "Flags": _IO_RATE_ENABLE}
+            result = library("kernel32").SetIoRateControlInformationJobObject(self._job, ffi.new("IO_RATE *", limit))
             check(result, "the job's input and output cannot be limited")
 
     _has_rate = False
 
     def _set_memory(self, limit: int) -> None:
-        """The limit, and what makes the job end with us: both are in one structure."""
-        wanted = ffi.new("EXTENDED_LIMITS *")
-        wanted.Basic.LimitFlags = _LIMIT_KILL_ON_CLOSE | (_LIMIT_JOB_MEMORY if limit else 0)
-        wanted.JobMemory = limit
-        self._set(_EXTENDED_LIMITS, wanted, "the job's limits cannot be set")
+        """Set the memory limit and kill-on-close, which are in one structure."""
+        limits = ffi.new("EXTENDED_LIMITS *")
+        limits.Basic.LimitFlags = _LIMIT_KILL_ON_CLOSE | (_LIMIT_JOB_MEMORY if limit else 0)
+        limits.JobMemory = limit
+        self._set(_EXTENDED_LIMITS, limits, "the job's limits cannot be set")
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         masks = ffi.new("GROUP_MASK[]", [{"Mask": mask, "Group": group} for mask, group in processors])
@@ -150,12 +151,12 @@ class Job:
         return job_process.spawn(self._job, self._token, launch, self._signal_tree)
 
     def _signal_tree(self, pid: int, event: str) -> bool:
-        """A process and those that it has started: who shares a console hears of its events."""
-        heard = [pid]
+        """Signal a process and its descendants: processes that share a console all get its events."""
+        pids = [pid]
         for entry in self.process_list():
-            if entry["ParentId"] in heard and entry["ProcessId"] not in heard:
-                heard.append(entry["ProcessId"])
-        sent = [job_process.send_event(one, event) for one in heard]
+            if entry["ParentId"] in pids and entry["ProcessId"] not in pids:
+                pids.append(entry["ProcessId"])
+        sent = [job_process.send_event(one, event) for one in pids]
         return sent[0]
 
     def statistics(self) -> Document:
@@ -164,7 +165,7 @@ class Job:
     def process_list(self) -> list[Document]:
         return job_stats.process_list(self._job)
 
-    # The end.
+    # Termination.
 
     def signal_all(self, event: str) -> int:
         members = job_stats.pids(self._job)
@@ -172,7 +173,7 @@ class Job:
             try:
                 job_process.send_event(pid, event)
             except JobError:
-                pass  # it will be ended by force
+                pass  # it will be terminated
         return len(members)
 
     def wait_empty(self, timeout: float) -> bool:
@@ -180,16 +181,16 @@ class Job:
         while job_stats.pids(self._job):
             if time.monotonic() > end:
                 return False
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
         return True
 
     def terminate(self) -> None:
         if not library("kernel32").TerminateJobObject(self._job, _FORCED):
-            raise failure("the job cannot be ended")
+            raise failure("the job cannot be terminated")
         self.wait_empty(5.0)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """A job is nobody's but ours: it cannot be lost."""
+        """Never called: only this process has a handle of the job."""
 
     def close(self) -> None:
         job, self._job = number(self._job), ffi.NULL

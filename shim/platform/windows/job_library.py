@@ -1,4 +1,4 @@
-"""The DLLs behind jobs, loaded when first called, and how they say that something failed."""
+"""The DLLs for jobs, loaded with their first call, and their errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def library(name: str) -> Any:
 
 
 def failure(doing: str) -> JobError:
-    """Of the call that has just failed in this thread."""
+    """The error of the call that has just failed in this thread."""
     code, message = ffi.getwinerror()
     return JobError(code, f"{doing}: {message.strip()}")
 

@@ -1,4 +1,4 @@
-"""Streams of a process that we start: our end is overlapped, as who moves the bytes needs it, the process's is not."""
+"""Pipes for the stdio of a new process: our end is overlapped, as the pump needs it, the process's is not."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PIPE_CONNECTED = 535
 _BUFFER = 64 << 10
 
 
-def make(reads: bool) -> tuple[int, int]:
-    """Our end and the process's, which it inherits; `reads`: the process reads from it."""
+def create(reads: bool) -> tuple[int, int]:
+    """Our end and the process's, which is inheritable; `reads`: the process reads from it."""
     name = rf"\\.\pipe\runhcs-job-{nt.getpid()}-{nt.urandom(16).hex()}"
     mode = (_OUTBOUND if reads else _INBOUND) | _FIRST_INSTANCE | _OVERLAPPED
     ours = _winapi.CreateNamedPipe(name, mode, _REJECT_REMOTE, 1, _BUFFER, _BUFFER, 0, 0)

@@ -1,7 +1,7 @@
-"""A process of a job: started in it, so that it never is outside; watched, signalled, ended.
+"""A process of a job: started inside the job, so that it never runs outside; watched, signalled, terminated.
 
-Console events have no call that reaches another console. A thread is started in the process, at the routine with
-which Windows itself delivers them; system libraries are at the same address in every process of a boot.
+No call sends console events to another console. So a thread is started in the process, at the routine with which
+Windows itself delivers them; system libraries have the same address in every process of a boot.
 """
 
 from __future__ import annotations
@@ -33,21 +33,23 @@ _NO_WINDOW = 0x8000000
 _JOB_LIST, _HANDLE_LIST, _PSEUDO_CONSOLE = 0x2000D, 0x20002, 0x20016
 _INFINITE = 0xFFFFFFFF
 # Create threads, operate on and write memory, query.
-_TO_SIGNAL = 0x0002 | 0x0008 | 0x0020 | 0x0010 | 0x0400
+_SIGNAL_ACCESS = 0x0002 | 0x0008 | 0x0020 | 0x0010 | 0x0400
 
 
 class JobProcess(ExitEvent):
-    def __init__(self, info: Any, streams: dict[str, int], console: Any, held: int, signal_tree: SignalTree) -> None:
+    def __init__(
+        self, info: Any, streams: dict[str, int], console: Any, input_writer: int, signal_tree: SignalTree
+    ) -> None:
         super().__init__()
         self.pid = int(info.ProcessId)
         self.stdin: int | None = streams.get("stdin")
         self.stdout: int | None = streams.get("stdout")
         self.stderr: int | None = streams.get("stderr")
-        #: It was ended by force, by us.
+        #: Whether this shim has terminated it.
         self.killed = False
         self._handle = number(info.Process)
         self._console = console
-        self._held = held
+        self._input_writer = input_writer
         self._signal_tree = signal_tree
         start_new_thread(self._watch, ())
 
@@ -56,12 +58,12 @@ class JobProcess(ExitEvent):
         with self._lock:
             console, self._console = self._console, None
         if console is not None:
-            library("kernel32").ClosePseudoConsole(console)  # what it still has to show goes out, then the stream ends
-            close(self._held)
+            library("kernel32").ClosePseudoConsole(console)  # flushes its output, then the stream is at EOF
+            close(self._input_writer)
         try:
             self.finish(_winapi.GetExitCodeProcess(self._handle) & 0xFFFFFFFF)
         finally:
-            _winapi.CloseHandle(self._handle)  # nobody looks at it any more, and its id may be another's
+            _winapi.CloseHandle(self._handle)  # not used any more; the pid may be reused
 
     def signal(self, options: Document) -> bool:
         return self._exit is None and self._signal_tree(self.pid, options["Signal"])
@@ -74,11 +76,11 @@ class JobProcess(ExitEvent):
             try:
                 _winapi.TerminateProcess(self._handle, TERMINATED)
             except PermissionError:
-                return False  # it is ending
+                return False  # it is exiting
         return True
 
     def modify(self, settings: Document, timeout: float | None = None) -> None:
-        """The console's size; the end of its input it sees when our end is closed."""
+        """Set the console's size. Its input ends when our end is closed."""
         size = settings.get("ConsoleSize")
         with self._lock:
             if size and self._console is not None:
@@ -93,14 +95,14 @@ class JobProcess(ExitEvent):
 
 
 def spawn(job: Any, token: int, launch: Launch, signal_tree: SignalTree) -> JobProcess:
-    """Start a process in the job. Raises JobError; nothing is left then."""
+    """Start a process in the job. Raises JobError, and then leaves nothing behind."""
     ours: dict[str, int] = {}
     theirs: dict[str, int] = {}
     console: Any = None
     try:
         for name in ("stdin", "stdout", "stderr"):
             if getattr(launch, name) or (launch.console and name != "stderr"):
-                ours[name], theirs[name] = job_pipes.make(name == "stdin")
+                ours[name], theirs[name] = job_pipes.create(name == "stdin")
         if launch.console:
             console = _make_console(launch.size, theirs)
         info = _create(job, token, launch, theirs, console)
@@ -116,20 +118,20 @@ def spawn(job: Any, token: int, launch: Launch, signal_tree: SignalTree) -> JobP
         for one in theirs.values():
             close(one)
     close(number(info.Thread))
-    held = 0
+    input_writer = 0
     if launch.console:
-        # A console whose input ends goes, and takes its programs along: one end of it stays open.
-        held = stdio_pipes.duplicate(ours["stdin"])
+        # A console terminates with its programs when its input ends: keep one end open.
+        input_writer = stdio_pipes.duplicate(ours["stdin"])
         for name in ("stdin", "stdout"):
             if not getattr(launch, name):
                 close(ours.pop(name))
-    return JobProcess(info, ours, console, held, signal_tree)
+    return JobProcess(info, ours, console, input_writer, signal_tree)
 
 
 def _create(job: Any, token: int, launch: Launch, streams: dict[str, int], console: Any) -> Any:
     kernel32 = library("kernel32")
-    kept: list[Any] = [ffi.new("HANDLE[]", [job])]
-    attributes = [(_JOB_LIST, kept[0], ffi.sizeof("HANDLE"))]
+    keep_alive: list[Any] = [ffi.new("HANDLE[]", [job])]
+    attributes = [(_JOB_LIST, keep_alive[0], ffi.sizeof("HANDLE"))]
     startup = ffi.new("STARTUP *")
     startup.cb = ffi.sizeof("STARTUP")
     startup.Flags = _USE_STD_HANDLES
@@ -137,30 +139,31 @@ def _create(job: Any, token: int, launch: Launch, streams: dict[str, int], conso
         attributes.append((_PSEUDO_CONSOLE, console, ffi.sizeof("HANDLE")))
     elif streams:
         handles = ffi.new("HANDLE[]", [handle(one) for one in streams.values()])
-        kept.append(handles)
+        keep_alive.append(handles)
         attributes.append((_HANDLE_LIST, handles, ffi.sizeof(handles)))
         startup.StdInput, startup.StdOutput, startup.StdError = (
             handle(streams.get(name, 0)) for name in ("stdin", "stdout", "stderr")
         )
     size = ffi.new("size_t *")
     kernel32.InitializeProcThreadAttributeList(ffi.NULL, len(attributes), 0, size)
-    room = ffi.new("char[]", size[0])
-    check(kernel32.InitializeProcThreadAttributeList(room, len(attributes), 0, size), "no attributes of a process")
+    attribute_list = ffi.new("char[]", size[0])
+    result = kernel32.InitializeProcThreadAttributeList(attribute_list, len(attributes), 0, size)
+    check(result, "the attribute list of a process cannot be created")
     try:
         for kind, value, length in attributes:
-            result = kernel32.UpdateProcThreadAttribute(room, 0, kind, value, length, ffi.NULL, ffi.NULL)
+            result = kernel32.UpdateProcThreadAttribute(attribute_list, 0, kind, value, length, ffi.NULL, ffi.NULL)
             check(result, f"attribute {kind:#x} of a process cannot be set")
-        startup.Attributes = room
+        startup.Attributes = attribute_list
         flags = _UNICODE_ENVIRONMENT | _EXTENDED_STARTUP | (0 if console is not None else _NO_WINDOW)
         try:
             return _call(token, launch, startup, flags | _BREAKAWAY, bool(streams) and console is None)
         except JobError as error:
             if error.code != ACCESS_DENIED:
                 raise
-        # A shim that is in a job itself which nobody may leave.
+        # The shim is itself in a job without breakaway.
         return _call(token, launch, startup, flags, bool(streams) and console is None)
     finally:
-        kernel32.DeleteProcThreadAttributeList(room)
+        kernel32.DeleteProcThreadAttributeList(attribute_list)
 
 
 def _call(token: int, launch: Launch, startup: Any, flags: int, inherit: bool) -> Any:
@@ -184,25 +187,25 @@ def _make_console(size: tuple[int, int], streams: dict[str, int]) -> Any:
         _coordinates(*size), handle(streams["stdin"]), handle(streams["stdout"]), 0, console
     )
     if code < 0:
-        raise JobError(code & 0xFFFF, f"no console can be made (0x{code & 0xFFFFFFFF:08X})")
+        raise JobError(code & 0xFFFF, f"no console can be created (0x{code & 0xFFFFFFFF:08X})")
     return console[0]
 
 
 def _coordinates(height: int, width: int) -> int:
-    """A COORD, which goes by value: columns, then rows."""
+    """A COORD by value: columns, then rows."""
     return (width & 0x7FFF) | (height & 0x7FFF) << 16
 
 
 def send_event(pid: int, event: str) -> bool:
-    """False if it has gone."""
+    """Send a console event. False if the process has exited."""
     kernel32 = library("kernel32")
-    process = kernel32.OpenProcess(_TO_SIGNAL, 0, pid)
+    process = kernel32.OpenProcess(_SIGNAL_ACCESS, 0, pid)
     if not process:
         return False
     try:
         thread = kernel32.CreateRemoteThread(process, ffi.NULL, 0, _routine(), handle(EVENTS[event]), 0, ffi.NULL)
         if not thread:
-            if failure("").code == ACCESS_DENIED:  # it is ending
+            if failure("").code == ACCESS_DENIED:  # it is exiting
                 return False
             raise failure(f"{event} cannot be sent to process {pid}")
         close(number(thread))
@@ -217,4 +220,4 @@ def _routine() -> Any:
         address = kernel32.GetProcAddress(kernel32.GetModuleHandleW(name), b"CtrlRoutine")
         if address:
             return address
-    raise JobError(127, "this Windows does not say where console events are delivered")
+    raise JobError(127, "this Windows does not export CtrlRoutine")

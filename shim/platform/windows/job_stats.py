@@ -1,4 +1,4 @@
-"""What a job's processes are and use, in HCS's units (100 ns, bytes) and words."""
+"""Processes and statistics of a job, in HCS's units (100 ns, bytes) and member names."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ def statistics(job: Any, started_at: float) -> Document:
 
 
 def _accounting(job: Any) -> Any:
-    """Time, and input and output where that is told (Wine does not)."""
+    """Times, and I/O counters if available (not on Wine)."""
     query = library("kernel32").QueryInformationJobObject
     whole = ffi.new("ACCOUNTING *")
     if not query(job, _ACCOUNTING, whole, ffi.sizeof("ACCOUNTING"), ffi.NULL):
         result = query(job, _BASIC_ACCOUNTING, ffi.addressof(whole.Basic), ffi.sizeof("BASIC_ACCOUNTING"), ffi.NULL)
-        check(result, "the figures of a job cannot be read")
+        check(result, "the statistics of a job cannot be read")
     return whole
 
 
 def _memory(job: Any) -> tuple[int, int]:
-    """What is committed, now and at most. Only newer systems tell the first."""
+    """Committed memory, now and peak. Older systems report only the peak."""
     kernel32 = library("kernel32")
     usage = ffi.new("MEMORY_USAGE *")
     if kernel32.QueryInformationJobObject(job, _MEMORY_USAGE, usage, ffi.sizeof("MEMORY_USAGE"), ffi.NULL):
@@ -95,22 +95,22 @@ def process_list(job: Any) -> list[Document]:
     if not members:
         return []
     entries = []
-    for figures in _all_processes():
-        pid = int(figures.ProcessId)
+    for info in _all_processes():
+        pid = int(info.ProcessId)
         if pid not in members:
             continue
-        name = figures.ImageName
+        name = info.ImageName
         entries.append(
             {
                 "ProcessId": pid,
-                "ParentId": int(figures.ParentId),
+                "ParentId": int(info.ParentId),
                 "ImageName": str(ffi.string(name.Buffer, name.Length // 2)) if name.Buffer else "",
-                "CreateTimestamp": timestamp((figures.CreateTime - _EPOCH) / 10_000_000),
-                "UserTime100ns": figures.UserTime,
-                "KernelTime100ns": figures.KernelTime,
-                "MemoryCommitBytes": figures.PrivatePageCount or figures.PagefileUsage,
-                "MemoryWorkingSetPrivateBytes": figures.WorkingSetPrivateSize,
-                "MemoryWorkingSetSharedBytes": max(0, figures.WorkingSetSize - figures.WorkingSetPrivateSize),
+                "CreateTimestamp": timestamp((info.CreateTime - _EPOCH) / 10_000_000),
+                "UserTime100ns": info.UserTime,
+                "KernelTime100ns": info.KernelTime,
+                "MemoryCommitBytes": info.PrivatePageCount or info.PagefileUsage,
+                "MemoryWorkingSetPrivateBytes": info.WorkingSetPrivateSize,
+                "MemoryWorkingSetSharedBytes": max(0, info.WorkingSetSize - info.WorkingSetPrivateSize),
             }
         )
     return sorted(entries, key=lambda entry: str(entry["CreateTimestamp"]))
@@ -127,15 +127,15 @@ def _all_processes() -> Iterator[Any]:
         size = max(2 * size, used[0] + 65536)
     at = 0
     while code >= 0:
-        entry = ffi.cast("PROCESS_FIGURES *", buffer + at)
-        yield entry  # its name is in the buffer, too
+        entry = ffi.cast("SYSTEM_PROCESS_INFORMATION *", buffer + at)
+        yield entry  # its name is in the buffer, too: the caller must not keep it
         if not entry.NextEntryOffset:
             return
         at += entry.NextEntryOffset
 
 
 def timestamp(seconds: float) -> str:
-    """Windows' resolution: seven digits. "" if it is no time: figures are too useful to be lost over their date."""
+    """With Windows' resolution: seven digits. "" for an invalid time, so that the other statistics are not lost."""
     try:
         return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 10_000_000):07d}Z"
     except (OSError, OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""Whose rights a job's processes get: a token, and the user who is made for one that is to be in a local group."""
+"""The user of a job's processes: its token, and creating a temporary member of a local group."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def is_local_group(name: str) -> bool:
 
 
 def log_on(identity: Identity) -> int:
-    """A token; 0 for the shim's own rights. Raises JobError."""
+    """A token; 0 for the shim's own user. Raises JobError."""
     if identity.kind == INHERIT:
         return 0
     user, domain, password = identity.name, identity.domain, None
     kind = _LOGON_SERVICE if identity.kind == SERVICE else _LOGON_INTERACTIVE
     if identity.kind == MEMBER:
-        user, domain, password = identity.user, ".", _make_user(identity.user, identity.name)
+        user, domain, password = identity.user, ".", _create_user(identity.user, identity.name)
     token = ffi.new("HANDLE *")
     result = library("advapi32").LogonUserW(
         user, domain, ffi.NULL if password is None else password, kind, _PROVIDER_DEFAULT, token
@@ -49,12 +49,12 @@ def log_on(identity: Identity) -> int:
 def own_token() -> int:
     token = ffi.new("HANDLE *")
     result = library("advapi32").OpenProcessToken(handle(_OWN_PROCESS), _TOKEN_ALL_ACCESS, token)
-    check(result, "the shim's own rights cannot be had")
+    check(result, "the shim's own token cannot be opened")
     return number(token[0])
 
 
 def environment(token: int) -> dict[str, str]:
-    """The variables that whoever has the token begins with."""
+    """The initial environment of the token's user."""
     userenv = library("userenv")
     block = ffi.new("void **")
     check(userenv.CreateEnvironmentBlock(block, handle(token), 0), "the user's variables cannot be read")
@@ -62,7 +62,7 @@ def environment(token: int) -> dict[str, str]:
         variables = {}
         at = ffi.cast("char16_t *", block[0])
         while text := str(ffi.string(at)):
-            # Those that begin with `=` are cmd's memory of drives.
+            # Names that begin with `=` are cmd's current directories of drives.
             name, sign, value = text[1:].partition("=")
             if sign:
                 variables[text[0] + name] = value
@@ -72,8 +72,8 @@ def environment(token: int) -> dict[str, str]:
         userenv.DestroyEnvironmentBlock(block[0])
 
 
-def _make_user(name: str, group: str) -> str:
-    """A user of that group, with a password that nobody else learns; the password."""
+def _create_user(name: str, group: str) -> str:
+    """Create a user in the group, with a random password, which is returned."""
     import nt
 
     netapi32 = library("netapi32")
@@ -83,16 +83,16 @@ def _make_user(name: str, group: str) -> str:
     info.Flags = _NORMAL_ACCOUNT | _PASSWORD_NEVER_EXPIRES
     code = netapi32.NetUserAdd(ffi.NULL, 1, info, ffi.NULL)
     if code != _SUCCESS:
-        raise JobError(code, f"no user {name!r} can be made for the container (NetUserAdd answers {code})")
+        raise JobError(code, f"user {name!r} cannot be created for the container (NetUserAdd returns {code})")
     member = ffi.new("GROUP_MEMBER *", {"DomainAndName": texts[0]})
     code = netapi32.NetLocalGroupAddMembers(ffi.NULL, group, 3, member, 1)
     if code != _SUCCESS:
         netapi32.NetUserDel(ffi.NULL, name)
-        raise JobError(code, f"user {name!r} cannot be put into {group!r} (NetLocalGroupAddMembers answers {code})")
+        raise JobError(code, f"user {name!r} cannot be put into {group!r} (NetLocalGroupAddMembers returns {code})")
     return password
 
 
 def remove_user(name: str) -> None:
     code = library("netapi32").NetUserDel(ffi.NULL, name)
     if code not in (_SUCCESS, _USER_NOT_FOUND):
-        raise JobError(code, f"user {name!r} cannot be removed (NetUserDel answers {code})")
+        raise JobError(code, f"user {name!r} cannot be removed (NetUserDel returns {code})")

@@ -101,5 +101,5 @@ typedef struct {
     uint32_t PageFaults;
     size_t PeakWorkingSetSize, WorkingSetSize, PeakPagedPool, PagedPool, PeakNonPagedPool, NonPagedPool, PagefileUsage, PeakPagefileUsage,
         PrivatePageCount;
-} PROCESS_FIGURES;
+} SYSTEM_PROCESS_INFORMATION;
 int32_t NtQuerySystemInformation(int32_t kind, void *information, uint32_t length, uint32_t *used);

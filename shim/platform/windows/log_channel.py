@@ -1,7 +1,8 @@
-"""The pipe `\\\\.\\pipe\\containerd-shim-<namespace>-<id>-log`, which the shim makes and containerd reads.
+"""The pipe `\\\\.\\pipe\\containerd-shim-<namespace>-<id>-log`, which the shim creates and containerd reads.
 
-A containerd that restarts dials again: the new reader takes the old one's place. Writing never blocks. One write is
-under way at a time; what comes meanwhile, or before the first reader, is kept up to a limit and then lost and counted.
+After a restart containerd connects again: the new reader replaces the old one. Writing never blocks. One write is in
+flight at a time; lines that come meanwhile, or before the first reader, are buffered up to a limit, then lost and
+counted.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from shim.platform.windows.pipe import PipeStream
 
-KEPT = 64 << 10
+BUFFER_LIMIT = 64 << 10
 
 
 class LogChannel:
-    """Lines in, whole and in order, or not at all."""
+    """Writes whole lines in order, or drops them."""
 
-    __slots__ = ("_kept", "_listener", "_lock", "_lost", "_reader")
+    __slots__ = ("_buffer", "_listener", "_lock", "_lost", "_reader")
 
     def __init__(self, bundle: str, namespace: str, id: str) -> None:
         del bundle
         self._lock = allocate_lock()
         self._reader: PipeStream | None = None
-        self._kept = b""
+        self._buffer = b""
         self._lost = 0
         self._listener: Listener | None = None
         path = f"{PIPES}containerd-shim-{namespace}-{id}-log"
         try:
             self._listener = Listener(ListeningPipe(path, create(path, first=True)))
         except OSError:
-            return  # the name is taken: a log is not worth failing for
+            return  # the name is taken: the shim runs without a log
         start_new_thread(self._accept, (self._listener,))
 
     def _accept(self, listener: Listener) -> None:
@@ -52,25 +53,25 @@ class LogChannel:
         with self._lock:
             if self._listener is None:
                 return
-            if len(self._kept) + len(line) > KEPT:
+            if len(self._buffer) + len(line) > BUFFER_LIMIT:
                 self._lost += 1
             else:
                 if self._lost:
-                    self._kept += b'level=warning msg="log lines were lost, nobody read them" count=%d\n' % self._lost
+                    self._buffer += b'level=warning msg="log lines were lost, nobody read them" count=%d\n' % self._lost
                     self._lost = 0
-                self._kept += line
+                self._buffer += line
             self._send()
 
     def _send(self) -> None:
-        """With the lock held: begin to write what is kept, if nothing is being written."""
-        if self._reader is None or not self._kept:
+        """With the lock held: start to write the buffer, if no write is in flight."""
+        if self._reader is None or not self._buffer:
             return
         try:
-            if self._reader.send_now(self._kept):
-                self._kept = b""
+            if self._reader.send_now(self._buffer):
+                self._buffer = b""
         except OSError:
             reader, self._reader = self._reader, None
-            reader.release()  # it is gone; another may come
+            reader.release()  # it has disconnected; another may connect
 
     def close(self) -> None:
         with self._lock:
@@ -80,8 +81,8 @@ class LogChannel:
             listener.close()
         if reader is not None:
             try:
-                if self._kept:
-                    reader.send_now(self._kept)
+                if self._buffer:
+                    reader.send_now(self._buffer)
             except OSError:
                 pass
-            # The system still holds what was written last; the process's end closes the handle after it.
+            # The last write may still be in flight; the process's exit closes the handle after it.

@@ -1,4 +1,4 @@
-"""Volumes and files at other places, for everybody on the host: what there was before the bind filter."""
+"""Volume mount points and links, visible to the whole host: used where there is no bind filter."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NOT_IMPLEMENTED = (0, 50, 120)
 
 
 def mount(volume: str, directory: str) -> None:
-    """Show a volume at a directory, which is made."""
+    """Mount a volume at a directory, which is created."""
     os.makedirs(directory, exist_ok=True)
-    if library("kernel32").SetVolumeMountPointW(_ended(directory), _ended(volume)):
+    if library("kernel32").SetVolumeMountPointW(_with_backslash(directory), _with_backslash(volume)):
         return
     error = failure(f"{volume} cannot be mounted at {directory}")
     if error.code in _NOT_IMPLEMENTED:  # Wine has no mount points
@@ -24,14 +24,14 @@ def mount(volume: str, directory: str) -> None:
 
 
 def unmount(directory: str) -> None:
-    if not library("kernel32").DeleteVolumeMountPointW(_ended(directory)):
+    if not library("kernel32").DeleteVolumeMountPointW(_with_backslash(directory)):
         error = failure(f"{directory} cannot be unmounted")
         if error.code not in (*_NOT_FOUND, _NO_MOUNT_POINT, *_NOT_IMPLEMENTED):
             raise error
     try:
         os.rmdir(directory)
     except OSError:
-        pass  # it is gone, or somebody has put something there
+        pass  # it is removed already, or not empty
 
 
 def link(target: str, path: str) -> None:
@@ -39,5 +39,5 @@ def link(target: str, path: str) -> None:
     os.symlink(target, path, target_is_directory=os.path.isdir(target))
 
 
-def _ended(path: str) -> str:
+def _with_backslash(path: str) -> str:
     return path if path.endswith("\\") else path + "\\"

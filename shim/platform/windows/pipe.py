@@ -1,7 +1,7 @@
-"""One connected named pipe, as a stream that ttrpc can use.
+"""One connected named pipe, as a stream for ttrpc.
 
-Reads and writes are overlapped, also where they are waited for: `close`, from another thread, cancels them. A read or
-write is issued under the lock that `close` takes, so none can slip in between its look and its wait.
+Reads and writes are overlapped, also blocking ones, so that `close` can cancel them from another thread. They are
+issued under the lock that `close` takes, so none can start after `close` has cancelled.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from _winapi import Overlapped
 
 BUFFER = 64 << 10
-# What a read asks for. All of it is in memory while nothing comes, and what comes is mostly a few hundred bytes.
+# The buffer of a read. It stays allocated while the read waits, and most messages have a few hundred bytes.
 READ_SIZE = 8 << 10
 BUSY_PAUSE = 0.01
 
 _GENERIC_READ_WRITE = 0xC0000000
 _OPEN_EXISTING = 3
 _OVERLAPPED = 0x40000000
-# A server must not act in our name: SECURITY_SQOS_PRESENT, SECURITY_ANONYMOUS.
+# The server must not impersonate us: SECURITY_SQOS_PRESENT, SECURITY_ANONYMOUS.
 _ANONYMOUS = 0x00100000
 
 ERROR_BROKEN_PIPE = 109
@@ -34,8 +34,7 @@ ENDED = frozenset((ERROR_BROKEN_PIPE, ERROR_NO_DATA, ERROR_PIPE_NOT_CONNECTED, E
 
 
 def dial(path: str, timeout: float | None) -> int:
-    """The handle of a connection to a pipe that somebody listens on. A busy pipe is tried again, a missing one is an
-    error at once: FileNotFoundError."""
+    """Connect to a pipe; returns the handle. A busy pipe is retried, a missing one raises FileNotFoundError at once."""
     deadline = None if timeout is None else monotonic() + timeout
     while True:
         try:
@@ -49,7 +48,7 @@ def dial(path: str, timeout: float | None) -> int:
 
 
 class PipeStream:
-    """`close` only wakes all who wait; `release`, called by the last user, gives the handle back."""
+    """`close` only wakes all threads that wait; `release`, called by the last user, closes the handle."""
 
     __slots__ = ("_closed", "_handle", "_lock", "_reading", "_timeout", "_writing")
 
@@ -62,11 +61,11 @@ class PipeStream:
         self._writing: Overlapped | None = None
 
     def settimeout(self, timeout: float | None, /) -> None:
-        """Of every later operation."""
+        """Set the timeout of later operations."""
         self._timeout = timeout
 
     def recv(self, size: int, /) -> bytes:
-        """b"" at the end."""
+        """Returns b"" at EOF."""
         with self._lock:
             if self._closed:
                 return b""
@@ -104,7 +103,7 @@ class PipeStream:
         self._finish_sending()
 
     def send_now(self, data: bytes, /) -> int:
-        """What is begun without waiting: all, or nothing while an earlier write is under way. The system keeps what
+        """Start to write without waiting: all, or nothing while an earlier write is in flight. The system buffers what
         it has not delivered yet."""
         writing = self._writing
         if writing is not None:
@@ -140,7 +139,7 @@ class PipeStream:
                     try:
                         pending.cancel()
                     except OSError:
-                        pass  # it has just ended
+                        pass  # it has just completed
 
     def release(self) -> None:
         self.close()

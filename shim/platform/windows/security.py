@@ -1,4 +1,4 @@
-"""Who may open what we create: SYSTEM and Administrators, and nobody else."""
+"""The security descriptor of objects that the shim creates: only SYSTEM and Administrators may open them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Protected: nothing is inherited. Generic all for Administrators and for SYSTEM.
+#: SDDL. Protected: no inherited entries. Generic all for Administrators and for SYSTEM.
 DESCRIPTOR = "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
 
 _REVISION = 1
 
-_made: list[Any] = []  # the structures live as long as the process
+_created: list[Any] = []  # the structures live as long as the process
 
 
 def administrators_only() -> int:
     """The address of SECURITY_ATTRIBUTES with our descriptor."""
-    if not _made:
+    if not _created:
         from shim.platform.hcs_library import system_library
 
         advapi32: Any = ffi.dlopen(system_library("advapi32"))
@@ -26,7 +26,7 @@ def administrators_only() -> int:
         convert = advapi32.ConvertStringSecurityDescriptorToSecurityDescriptorW
         if not convert(DESCRIPTOR, _REVISION, descriptor, ffi.NULL):
             code, message = ffi.getwinerror()
-            raise OSError(code, f"no security descriptor can be made: {message}")
+            raise OSError(code, f"no security descriptor can be created: {message}")
         attributes = ffi.new("SECURITY_ATTRIBUTES *", (ffi.sizeof("SECURITY_ATTRIBUTES"), descriptor[0], 0))
-        _made[:] = [attributes, descriptor, advapi32]
-    return int(ffi.cast("uintptr_t", _made[0]))
+        _created[:] = [attributes, descriptor, advapi32]
+    return int(ffi.cast("uintptr_t", _created[0]))

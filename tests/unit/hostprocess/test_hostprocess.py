@@ -211,7 +211,7 @@ class TestLimits:
         monkeypatch.setattr("shim.platform.linux.job_cgroups._hierarchies", lambda: ({}, ""))
         groups = Groups("c1")
         assert groups.set_limits(Limits(rate=5, memory=5, iops=5), []) == ["memory", "rate", "iops"]
-        assert not groups.adopt(1) and groups.paths() == [] and groups.breaches() == 0
+        assert not groups.add(1) and groups.paths() == [] and groups.new_oom_kills() == 0
 
 
 def test_names_of_groups_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_mounts_of_a_linux_spec(tmp_path: Path) -> None:
         ("IO_RATE", 40, {"Volume": 24, "Flags": 36}),
         ("USER_INFO", 56, {"PasswordAge": 16, "HomeDirectory": 24, "Flags": 40, "ScriptPath": 48}),
         (
-            "PROCESS_FIGURES",
+            "SYSTEM_PROCESS_INFORMATION",
             208,
             {"CreateTime": 32, "ImageName": 56, "ProcessId": 80, "ParentId": 88, "WorkingSetSize": 144,
              "PagefileUsage": 184, "PrivatePageCount": 200},
