@@ -1,7 +1,7 @@
 """Which processors a process-isolated container may use: `cpu.affinity` of its resources.
 
-There is no member for it in HCS's document: it is set on the container's job between create and start, so that the
-init has it from its first moment, or later by an update.
+HCS's document has no member for it: it is set on the container's job between create and start, so that it holds for
+the init from the start, or later by an update.
 """
 
 from __future__ import annotations

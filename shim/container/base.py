@@ -1,6 +1,6 @@
 """The base class of all kinds of containers: stop once, tear down once, release what the ledger lists.
 
-A kind of container provides the steps. `_stop` ends everything that runs in the container; `_teardown` releases what
+A kind of container provides the steps. `_stop` stops everything that runs in the container; `_teardown` releases what
 it holds. Each runs once, one at a time; a concurrent caller waits until the first is done, at most WAIT_SECONDS.
 
 What only some kinds can do (`admit`, `set_affinity`, `memory_breached`) has a default here, so that callers need not

@@ -1,8 +1,8 @@
 """Read-only layers that are composite images: mounted as one volume, with the scratch over it.
 
-`CimFS` is a directory with an image per layer, of which the topmost knows the rest. `BlockCIM` is an image in a file or
-on a block device; several of them come with one that merges them. The volume's GUID is made of the container's id, so
-that whoever frees it needs nothing else.
+`CimFS` is a directory with an image per layer, of which the topmost refers to the rest. `BlockCIM` is an image in a
+file or on a block device; several of them come with one that merges them. The volume's GUID is derived from the
+container's id, so that the ledger can name it before it exists.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NAMESPACE = bytes.fromhex("6827367bc3884e9b961c6d2c936c0000")
 
 
 class CimLayers:
-    """`images` are (directory, name): one, or the merged one and what it merges."""
+    """`images` are (directory, name): one, or the merged image and those that it merges."""
 
     __slots__ = ("flags", "images", "parents", "scratch", "volume")
 
@@ -44,7 +44,7 @@ class CimLayers:
 
         disk = join(self.scratch, SCRATCH_DISK)
         if not host.exists(disk):
-            raise InvalidSpec(f"there is no scratch disk at {disk!r}: the snapshotter makes it", FAILED_PRECONDITION)
+            raise InvalidSpec(f"there is no scratch disk at {disk!r}: the snapshotter creates it", FAILED_PRECONDITION)
         image = ledger.enter("cim", volume=self.volume)
         try:
             if len(self.images) > 1:
@@ -52,14 +52,14 @@ class CimLayers:
             else:
                 cim.mount(self.images[0], self.flags, self.volume)
         except BaseException:
-            ledger.mark_released(image)  # another container's, perhaps
+            ledger.mark_released(image)  # the volume may be another container's
             raise
         ledger.enter("overlay", path=self.scratch)
         storage.activate_layer(self.scratch)
         mounted = volume_path(storage.layer_mount_path(self.scratch), f"layer {self.scratch}")
-        place = f"\\\\?\\Volume{{{self.volume}}}\\"
-        storage.attach_overlay_filter(mounted, [(self.volume, place + "Files")])
-        return Root(mounted, [(self.volume, place)])
+        volume = f"\\\\?\\Volume{{{self.volume}}}\\"
+        storage.attach_overlay_filter(mounted, [(self.volume, volume + "Files")])
+        return Root(mounted, [(self.volume, volume)])
 
 
 def volume_id(id: str) -> str:

@@ -1,6 +1,6 @@
-"""How each kind of thing in the ledger is freed, from nothing but its entry, by this process or another.
+"""Cleanup: how each kind of resource in the ledger is released, from its entry alone, by this or another process.
 
-Every function takes the entry's fields and a deadline, and is satisfied when the thing is not there.
+Every function takes the entry's fields and a deadline (monotonic seconds), and succeeds if the resource does not exist.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import time
 
 from shim.hcs_bindings import errors
 
-# Win32 codes by which layer calls say that there is nothing (any more): file, path, element not found.
-_GONE = frozenset((0x80070002, 0x80070003, 0x80070490))
-# … and by which they say that somebody still uses it: sharing violation, busy, files open.
+# Layer calls fail with these when the layer does not exist: file, path, element not found.
+_NOT_FOUND = frozenset((0x80070002, 0x80070003, 0x80070490))
+# … and with these while it is in use: sharing violation, busy, files open.
 _IN_USE = frozenset((0x80070020, 0x800700AA, 0x80070961))
 _RETRY_SECONDS = 0.05
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def release_system(fields: dict[str, str], deadline: float) -> None:
-    """Terminate a compute system and wait for its end."""
+    """Terminate a compute system and wait for its exit."""
     from shim.hcs_bindings.system import ComputeSystem
 
     try:
@@ -41,7 +41,7 @@ def release_system(fields: dict[str, str], deadline: float) -> None:
 
 
 def release_layer(fields: dict[str, str], deadline: float) -> None:
-    """Take the filter off a scratch layer and unmount its disk. Both steps, even if the first finds nothing to do."""
+    """Remove the filter from a scratch layer and unmount its disk. Both steps, even if the first has nothing to do."""
     from shim.hcs_bindings.storage import deactivate_layer, unprepare_layer
 
     _layer_step(unprepare_layer, fields["path"], deadline)
@@ -49,7 +49,7 @@ def release_layer(fields: dict[str, str], deadline: float) -> None:
 
 
 def release_overlay(fields: dict[str, str], deadline: float) -> None:
-    """Take a scratch off the composite images under it and unmount its disk."""
+    """Detach a scratch from the composite images under it and unmount its disk."""
     from shim.hcs_bindings import storage
 
     def detach(path: str) -> None:
@@ -73,9 +73,9 @@ def _layer_step(step: Callable[[str], None], path: str, deadline: float) -> None
             return
         except errors.HcsError as error:
             code = errors.normalise(error.code)
-            if code in _GONE:
+            if code in _NOT_FOUND:
                 return
-            # A system that has just ended may hold it for a moment more.
+            # A system that has just exited may still hold it for a moment.
             if code not in _IN_USE or time.monotonic() + _RETRY_SECONDS > deadline:
                 raise
         time.sleep(_RETRY_SECONDS)
@@ -88,21 +88,21 @@ def release_mount(fields: dict[str, str], deadline: float) -> None:
 
 
 def release_job(fields: dict[str, str], deadline: float) -> None:
-    """End the processes of a host process container."""
+    """Terminate the processes of a host process container."""
     from shim.platform import jobs
 
     jobs.kill_job(fields, deadline)
 
 
 def release_user(fields: dict[str, str], deadline: float) -> None:
-    """Remove the user that was made for a host process container."""
+    """Remove the user that was created for a host process container."""
     from shim.platform import jobs
 
     jobs.remove_user(fields["name"])
 
 
 def release_mount_point(fields: dict[str, str], deadline: float) -> None:
-    """Take a volume away from where host process containers of Server 2019 see it."""
+    """Unmount a volume from the root directory of a host process container (Server 2019)."""
     from shim.platform import jobs
 
     jobs.unmount_volume(fields["directory"])
@@ -111,26 +111,26 @@ def release_mount_point(fields: dict[str, str], deadline: float) -> None:
 def release_namespace(fields: dict[str, str], deadline: float) -> None:
     from shim.hcs_bindings import network
 
-    _unless_gone(lambda: network.delete_namespace(fields["id"]))
+    _ignore_not_found(lambda: network.delete_namespace(fields["id"]))
 
 
 def release_endpoint(fields: dict[str, str], deadline: float) -> None:
-    """Take an endpoint out of a namespace the shim made. The endpoint itself is not ours."""
+    """Remove an endpoint from a namespace that the shim created. The endpoint itself belongs to CNI."""
     from shim.hcs_bindings import network
 
-    _unless_gone(lambda: network.remove_namespace_endpoint(fields["namespace"], fields["id"]))
+    _ignore_not_found(lambda: network.remove_namespace_endpoint(fields["namespace"], fields["id"]))
 
 
 def release_credentials(fields: dict[str, str], deadline: float) -> None:
     from shim.container import credentials
 
-    _unless_gone(lambda: credentials.remove(fields["id"]))
+    _ignore_not_found(lambda: credentials.remove(fields["id"]))
 
 
-def _unless_gone(step: Callable[[], None]) -> None:
+def _ignore_not_found(step: Callable[[], None]) -> None:
     try:
         step()
     except errors.HcsError as error:
-        gone = errors.is_not_exist(error) or errors.is_network_object_missing(error)
-        if not gone and errors.normalise(error.code) not in _GONE:
+        missing = errors.is_not_exist(error) or errors.is_network_object_missing(error)
+        if not missing and errors.normalise(error.code) not in _NOT_FOUND:
             raise

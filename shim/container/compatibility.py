@@ -1,8 +1,8 @@
-"""Whether an image can run here, said before HCS is asked.
+"""Whether an image can run on this host, checked before HCS is called.
 
-Three builds may be known: the host's, the image's (`shim.container.image_version`) and the one that was wished for
-(SandboxOsVersion). Windows itself finds a mismatch later and says less: a code without builds, or a VM that does not
-boot for minutes. Refusals name the builds and a runtime that would do.
+Three builds may be known: the host's, the image's (`shim.container.image_version`) and the requested one
+(SandboxOsVersion). Windows itself finds a mismatch later and reports less: a code without builds, or a VM that does not
+boot for minutes. Errors name the builds and a runtime that works.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ BUILDS_WITH_RUNTIME = (17763, 20348, 26100)
 
 def check_process(spec: Spec, plan: Plan) -> None:
     """For a container without a VM."""
-    image, wish = image_version.build_of(plan), spec.requested_build
-    if not image and not wish:
+    image, requested = image_version.build_of(plan), spec.requested_build
+    if not image and not requested:
         return
     host = windows_build()
-    if image and wish and not runs_in_process(wish, image):
+    if image and requested and not runs_in_process(requested, image):
         raise _refusal(
-            f"the image is of Windows build {image}, and SandboxOsVersion asks for {wish}: use an image of build "
-            f"{wish}, or set SandboxOsVersion to {image}"
+            f"the image is of Windows build {image}, and SandboxOsVersion asks for {requested}: use an image of build "
+            f"{requested}, or set SandboxOsVersion to {image}"
         )
-    needed = image or wish
+    needed = image or requested
     if runs_in_process(host, needed):
         return
     raise _refusal(
-        f"{_subject(image, wish)} and this host is {host}: without a utility VM it runs {_span(host)}. "
+        f"{_subject(image, requested)} and this host is {host}: without a utility VM it runs {_span(host)}. "
         + (_use_vm(needed) if runs_in_vm(host, needed) else _use_node(needed, host))
     )
 
 
 def check_vm(spec: Spec, plan: Plan) -> int:
-    """For an image that a utility VM is to boot: the build of its Windows, 0 when it is not known."""
-    image, wish = image_version.build_of(plan), spec.requested_build
-    if image and wish and image != wish:
+    """For an image that a utility VM boots from: the build of its Windows, 0 when it is not known."""
+    image, requested = image_version.build_of(plan), spec.requested_build
+    if image and requested and image != requested:
         raise _refusal(
-            f"the image is of Windows build {image}, and SandboxOsVersion asks for a VM of {wish}: use an image of "
-            f"build {wish}, or {_runtime(image)}"
+            f"the image is of Windows build {image}, and SandboxOsVersion asks for a VM of {requested}: use an image "
+            f"of build {requested}, or {_runtime(image)}"
         )
-    needed = image or wish
+    needed = image or requested
     if needed and not runs_in_vm(host := windows_build(), needed):
         raise _refusal(
-            f"{_subject(image, wish)} and this host is {host}: a utility VM runs {host} and older. "
+            f"{_subject(image, requested)} and this host is {host}: a utility VM runs {host} and older. "
             f"{_use_node(needed, host)}"
         )
     return needed
@@ -72,8 +72,10 @@ def _refusal(sentence: str) -> InvalidSpec:
     return InvalidSpec(sentence, FAILED_PRECONDITION)
 
 
-def _subject(image: int, wish: int) -> str:
-    return f"the image is of Windows build {image}," if image else f"SandboxOsVersion asks for Windows build {wish},"
+def _subject(image: int, requested: int) -> str:
+    if image:
+        return f"the image is of Windows build {image},"
+    return f"SandboxOsVersion asks for Windows build {requested},"
 
 
 def _span(host: int) -> str:

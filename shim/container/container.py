@@ -1,11 +1,11 @@
-"""A process-isolated container: made of a spec and a root file system, started, and torn down.
+"""A process-isolated container: created from a spec and a root file system, started, and torn down.
 
 `create` checks everything that can be checked, then acquires: network, root file system, credentials, compute system,
-each entered in the ledger first. If a step fails, what the steps before it acquired is free again when the error is
+each entered in the ledger first. If a step fails, what the steps before it acquired is released before the error is
 raised.
 
-`teardown` asks the container to shut down, ends it by force if it does not, and frees the rest. It takes a minute at
-worst and never raises: what could not be freed stays in the ledger for the `delete` command, and is reported.
+`teardown` shuts the container down, terminates it if that does not work, and releases the rest. It takes a minute at
+worst and never raises: what could not be released is logged and stays in the ledger for the `delete` command.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
     Warn = Callable[[str], object]
 
-# How long a container gets to shut down, and then to be gone once it was terminated.
+# How long a container gets to shut down, and then to exit once it was terminated.
 SHUTDOWN_SECONDS = 30.0
 TERMINATE_SECONDS = 30.0
 
@@ -59,14 +59,14 @@ class Container(BaseContainer):
         """
         check(spec)
         with span("document"):
-            mapped = mounts.mapped(spec)
+            mapped = mounts.from_spec(spec)
             root_plan = layers.plan(spec, rootfs, bundle)
             if spec.is_wcow:
                 compatibility.check_process(spec, root_plan)
             credential_spec = credentials.from_spec(spec)
             processors = affinity.parse(spec.windows.section("resources").section("cpu"))
             draft = document.draft(id, spec, mapped, host.processors(), warn)
-            # The init's parameters are checked now, so that nothing has to be undone for them.
+            # The init's process document is checked now, before anything is acquired.
             process_document.parameters(
                 spec.process, stdin=False, stdout=False, stderr=False, linux=spec.is_plain_linux
             )
@@ -95,7 +95,7 @@ class Container(BaseContainer):
     # Processes.
 
     def init_parameters(self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None) -> Document:
-        """The document of the spec's own process, with the pipes that are wanted."""
+        """The process document of the spec's own process, with the requested pipes."""
         parameters = process_document.parameters(
             self.spec.process,
             stdin=stdin,
@@ -109,7 +109,7 @@ class Container(BaseContainer):
     def exec_parameters(
         self, process: Section, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None
     ) -> Document:
-        """The document of one more process (`shim.oci.spec.parse_process`)."""
+        """The process document of an exec (`shim.oci.spec.parse_process`)."""
         return process_document.parameters(
             process,
             stdin=stdin,
@@ -124,22 +124,21 @@ class Container(BaseContainer):
         try:
             process = self.system.create_process(parameters, DEFAULT_TIMEOUT)
         except BaseException:
-            self._init_failed = not self._has_init  # it runs, and nothing in it that could be asked to end
+            self._init_failed = not self._has_init  # it runs, and no process in it could react to a shutdown
             raise
         self._has_init = True
         return process
 
-    # Life.
+    # Lifecycle.
 
     def start(self) -> None:
         self.system.start()
 
     def on_exit(self, callback: Callable[[], object]) -> None:
-        """Call back once when the container has ended, from a thread of the bindings."""
+        """Call back once when the container has exited, from a thread of the bindings."""
         self.system.on_exit(lambda _: callback())
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
-        """Keep it to these, as (mask, group)."""
         affinity.apply(self.id, processors)
 
     # Stop and teardown.
@@ -153,22 +152,22 @@ class Container(BaseContainer):
             self.ledger.mark_released(self._entry)
 
     def _stop(self) -> bool:
-        ways = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))
-        for stop, seconds in ways[1:] if self._init_failed else ways:
+        attempts = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))
+        for stop, seconds in attempts[1:] if self._init_failed else attempts:
             try:
                 if not stop():
                     return True
                 self.system.wait_exit(seconds)
                 return True
             except errors.HcsError as error:
-                self._warn(f"container {self.id} has not ended: {error}")
+                self._warn(f"container {self.id} did not stop: {error}")
         return False
 
 
 def check(spec: Spec) -> None:
-    """Refuse what this kind of container cannot be."""
+    """Refuse specs of other kinds of containers."""
     if spec.is_isolated:
-        raise InvalidSpec("the spec asks for a utility VM; this container would have none", FAILED_PRECONDITION)
+        raise InvalidSpec("the spec requests a utility VM; this container would have none", FAILED_PRECONDITION)
     if spec.is_plain_linux and not host.IS_EMULATED:
         raise InvalidSpec(
             "the spec has only a linux section: on Windows a Linux container needs a utility VM, "
@@ -178,11 +177,11 @@ def check(spec: Spec) -> None:
 
 
 def create_system(id: str, whole: Document, ledger: Ledger, entry: Entry) -> ComputeSystem:
-    """Make a compute system that has been entered in the ledger."""
+    """Create a compute system that has been entered in the ledger."""
     try:
         return ComputeSystem.create(id, whole)
     except errors.HcsError as error:
         if errors.is_already_exists(error):
-            # It is somebody else's, and stays.
+            # It belongs to another shim, and stays.
             ledger.mark_released(entry)
         raise

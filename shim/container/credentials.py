@@ -1,4 +1,4 @@
-"""gMSA: an instance of the container credential guard, which outlives the shim and so must be removed by name."""
+"""gMSA: an instance of the container credential guard. It outlives the shim, so the ledger removes it by name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PROPERTY = "ContainerCredentialGuard"
 
 
 def from_spec(spec: Spec) -> str:
-    """The credential spec, "" when there is none. Microsoft's shim passes over one that is no text, and the container
-    runs without the rights that it was to have."""
+    """The credential spec, "" when there is none. Microsoft's shim ignores one that is not a string, and the container
+    runs without the requested rights; here it is an error."""
     given = spec.windows.values.get("credentialSpec")
     if not given:
         return ""
@@ -35,7 +35,7 @@ def from_spec(spec: Spec) -> str:
 
 
 def add(ledger: Ledger, id: str, credential_spec: str, transport: str = "LRPC") -> Document:
-    """Make the instance; what the container's document says of it (`CredentialGuard`) and, for a VM, its socket."""
+    """Create the instance. Returns its `CredentialGuard` for the container's document and, for a VM, its socket."""
     from shim.hcs_bindings import service
 
     entry = ledger.enter("credentials", id=id)
@@ -45,7 +45,7 @@ def add(ledger: Ledger, id: str, credential_spec: str, transport: str = "LRPC") 
         with ErrorContext("failed to generate container credential guard instance"):
             service.modify(request)
     except HcsError:
-        # Nothing was added; an instance of that name is somebody else's.
+        # Nothing was added; an instance of that name belongs to another shim.
         ledger.mark_released(entry)
         raise
     with ErrorContext("failed to retrieve container credential guard instances"):

@@ -19,7 +19,7 @@ _MAX_FILE = 1 << 20
 
 
 def read(annotations: Annotations) -> dict[str, Any]:
-    """What goes into the container's `AdditionalDeviceNamespace`."""
+    """The container's `AdditionalDeviceNamespace`."""
     if (build := windows_build()) < FIRST_BUILD:
         raise InvalidSpec(
             f"device extensions are not supported on this build ({build}): annotation {names.DEVICE_EXTENSIONS} needs "

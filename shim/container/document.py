@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from shim.container.layers import Root
-    from shim.container.mounts import Mapped
+    from shim.container.mounts import MappedMounts
     from shim.oci.spec import Spec
 
     Document = dict[str, Any]
@@ -24,16 +24,16 @@ SCHEMA_VERSION = {"Major": 2, "Minor": 1}
 def draft(
     id: str,
     spec: Spec,
-    mapped: Mapped,
+    mapped: MappedMounts,
     processors: int,
     warn: Callable[[str], object],
     dump_location: str = "",
     assign_devices: bool = True,
 ) -> Document:
-    """The `Container` part, as far as the spec alone decides it: what is wrong shows before anything is acquired.
+    """The `Container` part, as far as the spec alone decides it, so that errors show before anything is acquired.
 
-    `processors` is how many there are, of the host or the VM; `dump_location` is the VM's. Devices can be named here
-    where they are the host's own; a VM has to get them first.
+    `processors` is the number of processors of the host or the VM; `dump_location` is the VM's. Devices of the host are
+    named here; those of a VM have to be assigned to it first.
     """
     container: Document = {}
     if spec.hostname:
@@ -61,7 +61,7 @@ def draft(
 
 
 def complete(container: Document, root: Root, namespace: str, credential_guard: Document | None = None) -> Document:
-    """The whole document, with what has been acquired."""
+    """The whole document, with the acquired resources."""
     layers = [{"Id": layer, "Path": path} for layer, path in root.layers]
     storage = {"Layers": layers, "Path": root.path} if layers else {"Path": root.path}
     container["Storage"] = {**storage, **container["Storage"]}
@@ -69,14 +69,14 @@ def complete(container: Document, root: Root, namespace: str, credential_guard: 
         container["Networking"]["Namespace"] = namespace
     if credential_guard:
         container["ContainerCredentialGuard"] = credential_guard
-        for name in ("RegistryChanges", "AssignedDevices", "AdditionalDeviceNamespace"):  # they come after it
+        for name in ("RegistryChanges", "AssignedDevices", "AdditionalDeviceNamespace"):  # in Microsoft's order
             if name in container:
                 container[name] = container.pop(name)
     return {
         "Owner": OWNER,
         "SchemaVersion": SCHEMA_VERSION,
         "Container": container,
-        # A shim that dies leaves no container behind that nobody watches.
+        # When the shim dies, HCS terminates the container.
         "ShouldTerminateOnLastHandleClosed": True,
     }
 

@@ -1,16 +1,16 @@
-"""Which build of Windows an image is of, as far as its layers tell.
+"""The build of Windows that an image is for, read from its layers.
 
-Neither the OCI spec nor the request says. A base layer does: its registry,
-`Files\\Windows\\System32\\config\\SOFTWARE`, has the build below `Microsoft\\Windows NT\\CurrentVersion`. Stand-in
-images, which have no registry, may carry a file `Windows/os-version` with the version (`10.0.20348.2031`) as its text;
-it counts where HCS is emulated.
+Neither the OCI spec nor the request names it. A base layer does: its registry,
+`Files\\Windows\\System32\\config\\SOFTWARE`, has the build below `Microsoft\\Windows NT\\CurrentVersion`. Images for
+the emulator have no registry; they may have a file `Windows/os-version` with the version (`10.0.20348.2031`), which is
+read only where HCS is emulated.
 
-What cannot be read is not known, and what is not known is not checked: a shim must not refuse what HCS would take.
+A build that cannot be read is unknown and is not checked: the shim must not refuse what HCS would accept.
 """
 
 from __future__ import annotations
 
-from shim.container.layers import ReadyRoot, SnapshotMounts, WindowsLayers, join
+from shim.container.layers import MountedRoot, SnapshotMounts, WindowsLayers, join
 from shim.oci import windows_versions
 from shim.oci.errors import InvalidSpec
 from shim.platform import host
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from shim.container.layers import Plan
 
-STAND_IN = ("Windows", "os-version")
+VERSION_FILE = ("Windows", "os-version")
 _HIVES = (("Files", "Windows", "System32", "config", "SOFTWARE"), ("Hives", "Software_Base"))
 _KEY = "Microsoft\\Windows NT\\CurrentVersion"
 _VALUE = "CurrentBuildNumber"
-# Releases that differ from the one before by a switch in an update: a base layer may tell the number before.
+# Releases that are the one before plus an enablement update: a base layer may have the earlier number.
 _AMBIGUOUS = range(18362, 19046)
 
 
@@ -34,17 +34,17 @@ def build_of(plan: Plan) -> int:
     directories = _directories(plan)
     if host.IS_EMULATED:
         for directory in directories:
-            for path in (_path(directory, "Files", *STAND_IN), _path(directory, *STAND_IN)):
-                if build := _stand_in(path):
+            for path in (_path(directory, "Files", *VERSION_FILE), _path(directory, *VERSION_FILE)):
+                if build := _from_version_file(path):
                     return build
     return _from_registry(directories[-1]) if isinstance(plan, WindowsLayers) and directories else 0
 
 
 def _directories(plan: Plan) -> Sequence[str]:
-    """Where the image's files are, from the top to the base."""
+    """The directories with the image's files, from the topmost layer to the base."""
     if isinstance(plan, WindowsLayers):
         return plan.parents
-    if isinstance(plan, ReadyRoot):
+    if isinstance(plan, MountedRoot):
         return [plan.path]
     found: list[str] = []
     for mount in plan.mounts if isinstance(plan, SnapshotMounts) else ():
@@ -59,7 +59,7 @@ def _path(directory: str, *names: str) -> str:
     return directory
 
 
-def _stand_in(path: str) -> int:
+def _from_version_file(path: str) -> int:
     try:
         with open(path, encoding="utf-8") as file:
             return windows_versions.parse(file.read(100).strip(), path)

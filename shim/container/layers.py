@@ -5,11 +5,11 @@ It comes in one of these forms, of which there must be exactly one:
 - a `windows-layer` mount in the request, or `windows.layerFolders`: a scratch directory and read-only parents, put
   together by the layer calls of the host;
 - a `CimFS` or `BlockCIM` mount: the same of composite images (`shim.container.cim_layers`);
-- where HCS is emulated, what a Linux snapshotter hands over (overlay, bind …), mounted at `rootfs` in the bundle;
-- `root.path`: a volume, or where HCS is emulated a directory, that somebody else made ready.
+- where HCS is emulated, mounts of a Linux snapshotter (overlay, bind …), mounted at `rootfs` in the bundle;
+- `root.path`: a volume, or where HCS is emulated a directory, that the client has mounted.
 
-`plan` reads and checks; `Plan.acquire` enters each thing in the ledger and then makes it. Nothing here undoes: the
-ledger does.
+`plan` reads and checks; `Plan.acquire` enters each resource in the ledger and then acquires it. Nothing is undone here:
+the ledger's release does that.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ VOLUME = "\\\\?\\Volume{"
 # Types of layers that only exist on Windows. The last two are for utility VMs of Linux.
 _WINDOWS_TYPES = (WINDOWS_LAYER, "CimFS", "BlockCIM", "lcow-layer", "lcow-partitioned-layer")
 
-# Under load, a layer's disk may not be there yet when it is asked for: ERROR_NOT_READY, ERROR_DEVICE_NOT_CONNECTED.
+# Under load, a layer's disk may not be available yet: ERROR_NOT_READY, ERROR_DEVICE_NOT_CONNECTED.
 ATTEMPTS = 5
 RETRY_SECONDS = 0.1
-_NOT_YET = frozenset((0x80070015, 0x8007048F))
+_NOT_READY = frozenset((0x80070015, 0x8007048F))
 
 
 class Root:
@@ -59,8 +59,8 @@ class Root:
         self.layers = list(layers)
 
 
-class ReadyRoot:
-    """What somebody else has made ready, of layers that are known or not."""
+class MountedRoot:
+    """A root file system that the client has mounted. Its layers may be unknown."""
 
     __slots__ = ("_layers", "path")
 
@@ -88,7 +88,7 @@ class SnapshotMounts:
 
 
 class WindowsLayers:
-    """`new_scratch_gb` is the size of a scratch disk that has yet to be made; 0: as large as the base layer's."""
+    """`new_scratch_gb` is the size of a scratch disk that does not exist yet; 0: as large as the base layer's."""
 
     __slots__ = ("new_scratch_gb", "parents", "scratch")
 
@@ -100,19 +100,19 @@ class WindowsLayers:
     def acquire(self, ledger: Ledger) -> Root:
         from shim.hcs_bindings import storage
 
-        self.make_scratch()
+        self.create_scratch()
         entry = ledger.enter("layer", path=self.scratch)
         try:
             self._mount()
         except BaseException:
-            # What a failed attempt had done, it has undone. Somebody else's mount of this layer is not ours to undo.
+            # A failed attempt has undone its own steps. Another shim's mount of this layer must stay.
             ledger.mark_released(entry)
             raise
         volume = storage.layer_mount_path(self.scratch)
         return Root(volume_path(volume, f"layer {self.scratch}"), self.with_ids())
 
-    def make_scratch(self) -> str:
-        """The scratch disk, made if there is none yet: its path."""
+    def create_scratch(self) -> str:
+        """The path of the scratch disk, created if it does not exist yet."""
         from shim.hcs_bindings import errors, storage
 
         disk = join(self.scratch, SCRATCH_DISK)
@@ -131,7 +131,7 @@ class WindowsLayers:
         return [(storage.name_to_guid(base_name(path)), path) for path in self.parents]
 
     def _mount(self) -> None:
-        """Activate and prepare. The bindings let one PrepareLayer run at a time, as Windows needs it."""
+        """Activate and prepare. The bindings run one PrepareLayer at a time, as Windows requires."""
         from shim.hcs_bindings import errors, storage
 
         for attempt in range(1, ATTEMPTS + 1):
@@ -144,7 +144,7 @@ class WindowsLayers:
                     raise
                 return
             except errors.HcsError as error:
-                if attempt == ATTEMPTS or errors.normalise(error.code) not in _NOT_YET:
+                if attempt == ATTEMPTS or errors.normalise(error.code) not in _NOT_READY:
                     raise
             time.sleep(RETRY_SECONDS)
 
@@ -166,26 +166,26 @@ def plan(spec: Spec, rootfs: Sequence[Mount], bundle: str) -> Plan:
             FAILED_PRECONDITION,
         )
     if folders:
-        return _unless_ready(spec, _from_folders(folders, spec.options.default_container_scratch_size_in_gb))
+        return _unless_mounted(spec, _from_folders(folders, spec.options.default_container_scratch_size_in_gb))
     if rootfs:
-        return _unless_ready(spec, _from_mounts(rootfs, bundle))
+        return _unless_mounted(spec, _from_mounts(rootfs, bundle))
     if path := spec.root.text("path"):
-        return ReadyRoot(_ready_root(path, bundle))
+        return MountedRoot(_mounted_root(path, bundle))
     raise InvalidSpec(
         "must pass either a rootfs mount or Windows.LayerFolders: the container has no root file system",
         FAILED_PRECONDITION,
     )
 
 
-def _unless_ready(spec: Spec, layers: Plan) -> Plan:
-    """Layers that somebody else has mounted, at the volume that root.path names. Linux clients name a directory there
-    that has yet to become the root file system."""
+def _unless_mounted(spec: Spec, layers: Plan) -> Plan:
+    """Layers that the client has mounted, at the volume that root.path names. Clients on Linux name a directory there
+    that is to become the root file system."""
     path = spec.root.text("path")
     if not path or spec.is_isolated or not isinstance(layers, WindowsLayers):
         return layers
     if host.IS_EMULATED and not path.startswith(VOLUME):
         return layers
-    return ReadyRoot(volume_path(path, "root.path"), layers)
+    return MountedRoot(volume_path(path, "root.path"), layers)
 
 
 def _from_folders(folders: list[str], scratch_gb: int) -> Plan:
@@ -246,7 +246,7 @@ def _absolute(path: str, what: str) -> str:
     return path
 
 
-def _ready_root(path: str, bundle: str) -> str:
+def _mounted_root(path: str, bundle: str) -> str:
     if path.startswith(VOLUME) or not host.IS_EMULATED:
         return volume_path(path, "root.path")
     path = path if host.is_absolute(path) else f"{bundle}/{path}"
@@ -260,7 +260,7 @@ def _ready_root(path: str, bundle: str) -> str:
 
 
 def volume_path(path: str, what: str) -> str:
-    """`\\\\?\\Volume{guid}\\`, with the backslash at its end that HCS insists on."""
+    """`\\\\?\\Volume{guid}\\`, with the backslash at its end that HCS requires."""
     if not path.startswith(VOLUME):
         raise InvalidSpec(
             f"invalid container spec - Root.Path '{path}' must be a volume GUID path in the format "
@@ -270,7 +270,7 @@ def volume_path(path: str, what: str) -> str:
 
 
 def join(directory: str, name: str) -> str:
-    """A path of the host that Windows or Linux wrote."""
+    """Join a path of the host, with the separator that the directory uses."""
     return directory.rstrip("\\/") + ("\\" if "\\" in directory else "/") + name
 
 

@@ -1,22 +1,22 @@
-"""The ledger: everything a container holds, on disk in its bundle, with how to free it.
+"""The ledger: every resource that a container holds, on disk in its bundle, with how to release it.
 
-One JSON object per line of `ledger.jsonl`. A line is written *before* the thing is acquired, so that there is no
-moment at which a `kill -9` leaves something that nobody knows of, and struck out by a second line when it is free:
+One JSON object per line of `ledger.jsonl`. A line is written *before* the resource is acquired, so that a `kill -9` at
+any moment leaves no resource unlisted, and struck out by a second line when the resource is released:
 
     {"n":"1","enter":"layer","path":"C:\\snapshots\\7"}
     {"n":"1","strike":"layer"}
 
-Where HCS is emulated, the first line says by which instance, for whoever frees from another environment:
+Where HCS is emulated, the first line names the instance, for a cleanup in another environment:
 
     {"n":"0","hcs":"/run/hcs-emulator"}
 
-Therefore an entry may name what was never acquired, or what is free already: freeing is idempotent. A last line that
-was torn by a crash is as good as not written: what it announces had not begun.
+Therefore an entry may name a resource that was never acquired, or that is released already: release is idempotent. A
+last line that was torn by a crash counts as not written: its resource was not acquired.
 
-Freeing goes backwards, a VM first, what holds the root file system last, and on after a failure. It is bounded: each
-step runs in a thread of its own, and one that does not come back is left behind and reported. The `delete` command
-frees from here in a process of its own, so this module imports nothing to speak of; what frees a kind of thing is
-imported when there is one.
+Resources are released in reverse order, a VM first, the root file system last, and the release continues after a
+failure. It has a timeout: each step runs in a thread of its own, and one that does not return is left behind and
+reported. The `delete` command releases from here in a process of its own, so this module imports little; the code that
+releases a kind of resource is imported when there is one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ INSTANCE_VARIABLE = "HCS_EMULATOR_DIR"
 MAX_SIZE = 4 << 20
 PIECE = 64 << 10
 
-# What frees each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
+# What releases each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
 RELEASERS = {
     "system": ("shim.container.cleanup", "release_system"),
     "vm": ("shim.container.cleanup", "release_system"),
@@ -52,10 +52,10 @@ RELEASERS = {
     "cim": ("shim.container.cleanup", "release_cim"),
     "mount": ("shim.container.cleanup", "release_mount"),
 }
-# A utility VM, or a job of processes: what it holds of the rest is free when it is gone.
-FIRST = ("vm", "job")
-# The root file system: nothing may use it any more when it goes.
-LAST = ("layer", "overlay", "cim", "mount")
+# A utility VM, or a job of processes, which holds other resources until it exits.
+_RELEASED_FIRST = ("vm", "job")
+# The root file system: nothing may use it any more.
+_RELEASED_LAST = ("layer", "overlay", "cim", "mount")
 
 
 class Entry:
@@ -71,7 +71,7 @@ class Entry:
 
 
 class Failure:
-    """A thing that could not be freed, and why."""
+    """A resource that could not be released, and why."""
 
     __slots__ = ("entry", "error")
 
@@ -80,47 +80,47 @@ class Failure:
         self.error = error
 
     def __str__(self) -> str:
-        return f"freeing {self.entry} failed: {self.error}"
+        return f"failed to release {self.entry}: {self.error}"
 
 
 class Ledger:
     def __init__(self, bundle: str) -> None:
         self.path = f"{bundle.rstrip('/')}/{FILE}"
         self._lock = allocate_lock()
-        self._live, self._next, torn = _read(self.path)
+        self._entries, self._next, torn = _read(self.path)
         if torn:
             self._append("")
 
     def enter(self, kind: str, **fields: str) -> Entry:
-        """To be called before the thing is acquired. If this fails, it must not be."""
+        """To be called before the resource is acquired. If this fails, it must not be acquired."""
         with self._lock:
             entry = Entry(self._next, kind, fields)
             line = _line({"n": str(entry.number), "enter": kind, **fields})
             instance = _instance() if entry.number == 1 else ""
             self._append(_line({"n": "0", "hcs": instance}) + "\n" + line if instance else line)
             self._next += 1
-            self._live[entry.number] = entry
+            self._entries[entry.number] = entry
             return entry
 
     def mark_released(self, entry: Entry) -> None:
-        """It is free. A bundle that is gone needs no line."""
+        """It has been released. A bundle that was removed needs no line."""
         with self._lock:
-            if self._live.pop(entry.number, None) is not None:
+            if self._entries.pop(entry.number, None) is not None:
                 try:
                     self._append(_line({"n": str(entry.number), "strike": entry.kind}))
                 except OSError:
                     pass
 
     def entries(self) -> list[Entry]:
-        """What is held, in the order in which it is to be freed."""
+        """What is held, in the order of release."""
         with self._lock:
-            entries = [self._live[number] for number in sorted(self._live, reverse=True)]
-        return sorted(entries, key=_rank)
+            entries = [self._entries[number] for number in sorted(self._entries, reverse=True)]
+        return sorted(entries, key=_release_order)
 
     def release_all(self, timeout: float, keep: Iterable[Entry] = ()) -> list[Failure]:
-        """Free everything but `keep`, within `timeout` seconds.
+        """Release everything but `keep`, within `timeout` seconds.
 
-        What could not be freed stays entered, and is returned.
+        What could not be released stays listed, and is returned.
         """
         deadline = time.monotonic() + timeout
         kept = {entry.number for entry in keep}
@@ -148,26 +148,26 @@ def _instance() -> str:
 
 
 def read_entries(bundle: str) -> tuple[list[Entry], str]:
-    """What a bundle's ledger lists, in the order in which it is to be freed, and the instance of HCS that has it (""
-    for the machine's). For onlookers: nothing is written."""
+    """What a bundle's ledger lists, in the order of release, and the emulated instance of HCS that has it ("" for the
+    machine's own). Read-only: nothing is written."""
     path = f"{bundle.rstrip('/')}/{FILE}"
-    live, _, _ = _read(path)
+    entries, _, _ = _read(path)
     instance = ""
     try:
         with open(path, "rb", buffering=0) as file:
             instance = (_fields((file.read(4096) or b"").partition(b"\n")[0]) or {}).get("hcs", "")
     except FileNotFoundError:
         pass
-    return sorted((live[number] for number in sorted(live, reverse=True)), key=_rank), instance
+    return sorted((entries[number] for number in sorted(entries, reverse=True)), key=_release_order), instance
 
 
-def _rank(entry: Entry) -> int:
-    return 0 if entry.kind in FIRST else 2 if entry.kind in LAST else 1
+def _release_order(entry: Entry) -> int:
+    return 0 if entry.kind in _RELEASED_FIRST else 2 if entry.kind in _RELEASED_LAST else 1
 
 
 def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
-    """The live entries, the next number, and whether the last line is torn."""
-    live: dict[int, Entry] = {}
+    """The entries that are not released, the next number, and whether the last line is torn."""
+    entries: dict[int, Entry] = {}
     highest = 0
     try:
         with open(path, "rb", buffering=0) as file:
@@ -175,7 +175,7 @@ def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
             while len(pieces) < MAX_SIZE // PIECE and (piece := file.read(PIECE)):
                 pieces.append(piece)
     except FileNotFoundError:
-        return live, 1, False
+        return entries, 1, False
     data = b"".join(pieces)
     for line in data.split(b"\n"):
         fields = _fields(line)
@@ -184,10 +184,10 @@ def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
         number = int(fields.pop("n"))
         highest = max(highest, number)
         if "strike" in fields:
-            live.pop(number, None)
+            entries.pop(number, None)
         elif "enter" in fields:
-            live[number] = Entry(number, fields.pop("enter"), fields)
-    return live, highest + 1, bool(data) and not data.endswith(b"\n")
+            entries[number] = Entry(number, fields.pop("enter"), fields)
+    return entries, highest + 1, bool(data) and not data.endswith(b"\n")
 
 
 def _fields(line: bytes) -> dict[str, str] | None:
@@ -208,9 +208,9 @@ def _line(fields: dict[str, str]) -> str:
 
 
 def _run(entry: Entry, deadline: float) -> BaseException | None:
-    """Free one thing in a thread of its own, and wait no longer than there is time."""
+    """Release one resource in a thread of its own, and wait for it until the deadline."""
     if entry.kind not in RELEASERS:
-        return ValueError(f"this version of the shim does not know how to free a {entry.kind}")
+        return ValueError(f"this version of the shim cannot release a {entry.kind}")
     outcome: list[BaseException | None] = []
     done = allocate_lock()
     done.acquire()
@@ -218,15 +218,15 @@ def _run(entry: Entry, deadline: float) -> BaseException | None:
     def work() -> None:
         module, function = RELEASERS[entry.kind]
         try:
-            free = getattr(__import__(module, fromlist=[function]), function)
-            free(entry.fields, deadline)
+            release = getattr(__import__(module, fromlist=[function]), function)
+            release(entry.fields, deadline)
             outcome.append(None)
         except BaseException as error:
             outcome.append(error)
         done.release()
 
     start_new_thread(work, ())
-    # Even when time is up, a step that takes none is given the chance.
+    # Even after the deadline, a step that takes no time gets a chance.
     if not done.acquire(timeout=max(0.2, deadline - time.monotonic())):
-        return TimeoutError("it did not end in time and was left behind; free it by hand if it stays")
+        return TimeoutError("timed out and was left behind; release it by hand if it stays")
     return outcome[0]

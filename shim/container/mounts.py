@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 PIPE = "\\\\.\\pipe\\"
-# Sources that mean something only to a utility VM.
-_IN_A_VM = ("sandbox://", "sandbox-tmp://", "hugepages://", "uvm://", "physical-disk://", "virtual-disk://", "evd://")
+# Sources that only a container in a utility VM can have.
+_VM_SOURCES = ("sandbox://", "sandbox-tmp://", "hugepages://", "uvm://", "physical-disk://", "virtual-disk://", "evd://")
 
 
-class Mapped:
-    """What the container's document says of its mounts."""
+class MappedMounts:
+    """The mounts for the container's document."""
 
     __slots__ = ("directories", "disks", "pipes")
 
     def __init__(self) -> None:
         self.directories: list[Document] = []
-        #: Directories that are disks of a VM: they come last in the document, as Microsoft's shim has it.
+        #: Directories that are disks of a VM: they come last in the document, as with Microsoft's shim.
         self.disks: list[Document] = []
         self.pipes: list[Document] = []
 
 
-def mapped(spec: Spec) -> Mapped:
-    result = Mapped()
+def from_spec(spec: Spec) -> MappedMounts:
+    result = MappedMounts()
     for mount in spec.mounts:
         if spec.is_plain_linux:
             _add_linux(mount, result)
@@ -42,35 +42,35 @@ def mapped(spec: Spec) -> Mapped:
     return result
 
 
-def _add_windows(mount: Section, result: Mapped) -> None:
-    source, destination = ends(mount)
+def _add_windows(mount: Section, result: MappedMounts) -> None:
+    source, destination = source_and_destination(mount)
     if source.lower().startswith(PIPE):
         if not destination.lower().startswith(PIPE):
             raise InvalidSpec(f"{mount.path} shows the pipe {source} at {destination}: name a pipe there too, {PIPE}…")
         result.pipes.append({"ContainerPipeName": destination[len(PIPE) :], "HostPath": source})
         return
-    if source.lower().startswith(_IN_A_VM):
+    if source.lower().startswith(_VM_SOURCES):
         raise InvalidSpec(
             f'failed to resolve path for mount source "{source}": only a container in a utility VM can have that; '
             f"correct {mount.path}.source"
         )
     if not is_absolute_in_container(destination) and not is_drive(destination):
         raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
-    result.directories.append(directory(mount, source, destination))
+    result.directories.append(mapped_directory(mount, source, destination))
 
 
-def _add_linux(mount: Section, result: Mapped) -> None:
-    """A container of Linux brings its proc, sysfs, tmpfs … in its spec; the emulated one has its own. Binds count."""
+def _add_linux(mount: Section, result: MappedMounts) -> None:
+    """A Linux spec lists proc, sysfs, tmpfs …; the emulated container has its own. Only bind mounts are used."""
     options = mount.texts("options")
     if mount.text("type") != "bind" and "bind" not in options and "rbind" not in options:
         return
-    source, destination = ends(mount)
+    source, destination = source_and_destination(mount)
     if not destination.startswith("/"):
         raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as /data")
-    result.directories.append(directory(mount, source, destination))
+    result.directories.append(mapped_directory(mount, source, destination))
 
 
-def ends(mount: Section) -> tuple[str, str]:
+def source_and_destination(mount: Section) -> tuple[str, str]:
     source, destination = mount.text("source"), mount.text("destination")
     if not source or not destination:
         missing = "destination" if source else "source"
@@ -80,8 +80,8 @@ def ends(mount: Section) -> tuple[str, str]:
     return source, destination
 
 
-def directory(mount: Section, source: str, destination: str, failed: str = "") -> Document:
-    """`failed` stands before what is wrong."""
+def mapped_directory(mount: Section, source: str, destination: str, failed: str = "") -> Document:
+    """The entry of a directory or file of the host. `failed` comes before the reason in errors."""
     if not host.is_absolute(source):
         raise InvalidSpec(f"{failed}{mount.path}.source is {source!r}: give an absolute path of the host")
     try:

@@ -1,4 +1,4 @@
-"""The network namespace of a container: the one its spec names, or one that the shim makes for it."""
+"""The network namespace of a container: the one that its spec names, or one that the shim creates for it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def namespace(spec: Spec, ledger: Ledger) -> str:
 
     from shim.hcs_bindings import network as hcn
 
-    # Chosen here, so that the ledger knows it before it exists.
-    made = new_guid()
-    ledger.enter("namespace", id=made)
-    hcn.create_namespace(id=made)
+    # The id is chosen here, so that the ledger has it before the namespace exists.
+    created = new_guid()
+    ledger.enter("namespace", id=created)
+    hcn.create_namespace(id=created)
     for endpoint in network.texts("endpointList"):
-        ledger.enter("endpoint", namespace=made, id=endpoint)
-        with_reason(partial(hcn.add_namespace_endpoint, made, endpoint), f'Endpoint ID "{endpoint}"')
-    return made
+        ledger.enter("endpoint", namespace=created, id=endpoint)
+        call_hcn(partial(hcn.add_namespace_endpoint, created, endpoint), f'Endpoint ID "{endpoint}"')
+    return created
 
 
-def with_reason(call: Callable[[], Answer], what: str) -> Answer:
-    """Call HCN about something that a spec names; if it is not there, say so in the spec's words."""
+def call_hcn(call: Callable[[], Answer], what: str) -> Answer:
+    """Call HCN about an object that a spec names; if it does not exist, the error says so in the spec's terms."""
     from shim.hcs_bindings import errors
 
     try:
@@ -47,8 +47,8 @@ def with_reason(call: Callable[[], Answer], what: str) -> Answer:
         if not errors.is_network_object_missing(error):
             raise
         raise InvalidSpec(
-            f"failure while creating namespace for container: {what} not found: whoever set up the network (CNI) did "
-            "not make it or has removed it; make the pod anew"
+            f"failure while creating namespace for container: {what} not found: CNI did not create it or has "
+            "removed it; create the pod again"
         ) from error
 
 

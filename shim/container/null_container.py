@@ -1,8 +1,8 @@
-"""What stands in for the container of a sandbox that has none.
+"""The container of a sandbox that has none.
 
-The task API knows nothing but containers with a first process. So a sandbox that is only a place (a utility VM, or
-nothing but the pod's name on a host) has a process that does not exist, with pid 1, which runs until it is sent any
-signal (status 0) or its place is lost (status 1), in a system that has nothing to tell.
+In the task API every task is a container with an init. A sandbox without a container (a utility VM, or the name of a
+pod on the host) has an init that does not exist, with pid 1. It runs until it is sent any signal (status 0) or its VM
+exits (status 1). Its compute system has no stats.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 PID = 1
-ENDED = 0
-LOST = 1
+EXIT_SIGNALLED = 0
+EXIT_LOST = 1
 
 
 class NullContainer(BaseContainer):
-    """A sandbox of process isolation: its workloads live on the host, and there is nothing else to it."""
+    """The sandbox of a process-isolated pod: its workloads run on the host, and it holds nothing."""
 
     def __init__(self, id: str, warn: Callable[[str], object]) -> None:
         super().__init__(id, warn)
         self.system = NullSystem(id)
 
     def start(self) -> None:
-        """There is nothing to start."""
+        """It has nothing to start."""
 
     def init_parameters(self, **_: object) -> Document:
         return {}
@@ -48,7 +48,7 @@ class NullContainer(BaseContainer):
         return NullProcess()
 
     def on_exit(self, callback: Callable[[], object]) -> None:
-        """Nothing can happen to it."""
+        """It cannot exit by itself."""
 
     def _stop(self) -> bool:
         return True  # nothing runs in it
@@ -67,24 +67,24 @@ class NullProcess(ExitEvent):
         self.stderr: int | None = None
 
     def signal(self, options: Document) -> bool:
-        return self.finish(ENDED)
+        return self.finish(EXIT_SIGNALLED)
 
     def terminate(self, timeout: float | None = None) -> bool:
-        return self.finish(ENDED)
+        return self.finish(EXIT_SIGNALLED)
 
-    def lose(self) -> None:
-        """What it stood for is gone."""
-        self.finish(LOST)
+    def mark_lost(self) -> None:
+        """The VM of the sandbox has exited."""
+        self.finish(EXIT_LOST)
 
     def modify(self, settings: Document, timeout: float | None = None) -> None:
-        """There is nothing to modify, and nobody who would notice."""
+        """It has no console."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """It has no handle."""
 
 
 class NullSystem:
-    """There is no container to ask."""
+    """The compute system of a NullContainer."""
 
     def __init__(self, id: str) -> None:
         self._id = id
@@ -93,13 +93,13 @@ class NullSystem:
         return {"ProcessList": [{"ProcessId": PID}]} if "ProcessList" in types else {}
 
     def modify(self, request: Document, timeout: float | None = None) -> None:
-        raise self._cannot("modify")
+        raise self._not_supported("modify")
 
     def pause(self) -> None:
-        raise self._cannot("pause")
+        raise self._not_supported("pause")
 
     def resume(self) -> None:
-        raise self._cannot("resume")
+        raise self._not_supported("resume")
 
-    def _cannot(self, verb: str) -> HcsError:
+    def _not_supported(self, verb: str) -> HcsError:
         return HcsError(NOT_SUPPORTED, f"{verb} {self._id}", detail="the sandbox has no container of its own")

@@ -1,4 +1,4 @@
-"""ProcessParameters of HCS, from an OCI process."""
+"""The process document (`ProcessParameters` of HCS), from an OCI process."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 MAX_COMMAND_LINE = 32_766
 # A variable, `NAME=value`, likewise.
 MAX_VARIABLE = 32_766
-# Windows sets no bound for all of them together, programs do: this is far above what any was seen to survive on.
+# Windows has no limit for all of them together, programs do: this is far above what any was seen to survive.
 MAX_ENVIRONMENT = 262_144
-# What Linux allows for one string of execve, its zero included.
+# Linux's limit for one string of execve, with its zero.
 MAX_LINUX_STRING = 131_071
 
-# A pause container that is a bare shell ends at once without a terminal; this does not.
+# A pause container that is a bare shell exits at once without a terminal; this command does not.
 PAUSE_SHELL = "c:\\windows\\system32\\cmd.exe"
 PAUSE_COMMAND = "cmd /c ping -t 127.0.0.1 > nul"
 
 
 def quote(argument: str) -> str:
-    """One argument, so that CommandLineToArgvW and the C runtime read it back as it was."""
+    """Quote one argument, so that CommandLineToArgvW and the C runtime parse it back unchanged."""
     quoted = not argument or " " in argument or "\t" in argument
     out = []
     backslashes = 0
@@ -35,21 +35,22 @@ def quote(argument: str) -> str:
             backslashes += 1
         else:
             if char == '"':
-                # Backslashes count only before a quote: they are doubled, and one more escapes the quote.
+                # Backslashes are special only before a quote: they are doubled, and one more escapes the quote.
                 out.append("\\" * (backslashes + 1))
             backslashes = 0
         out.append(char)
     if quoted:
-        # The closing quote must not be escaped by what stands before it.
+        # The closing quote must not be escaped by what comes before it.
         return '"' + "".join(out) + "\\" * backslashes + '"'
     return "".join(out)
 
 
 def command_line(process: Section, container: Section | None = None) -> str:
-    """`commandLine` wins over `args`.
+    """`commandLine` has precedence over `args`.
 
-    A client that makes an exec by copying the container's process and setting `args` leaves the container's
-    `commandLine` in it, and does not mean to run that again: one that is the container's own (`container`) loses.
+    A client that creates an exec by copying the container's process and setting `args` leaves the container's
+    `commandLine` in it, and does not mean to run that again: `args` have precedence over the container's own
+    `commandLine` (`container`).
     """
     line = process.text("commandLine")
     args = process.texts("args")
@@ -72,9 +73,9 @@ def parameters(
 ) -> Document:
     """The document of a process.
 
-    `stdin`, `stdout` and `stderr` say which pipes are wanted; `terminal` overrides the spec's. With `linux` it is a
-    Linux process: its arguments and variables go as they are, not by Windows' rules. `container` is the container's
-    own process, for an exec.
+    `stdin`, `stdout` and `stderr` request pipes; `terminal` overrides the spec's. With `linux` it is a Linux process:
+    its arguments and variables are passed unchanged, without Windows' rules. `container` is the container's own
+    process, for an exec.
     """
     console = process.flag("terminal") if terminal is None else terminal
     document: Document = {}
@@ -102,7 +103,7 @@ def parameters(
 
 
 def keep_alive(document: Document) -> Document:
-    """A sandbox whose process is a bare shell: run something that stays."""
+    """A sandbox whose process is a bare shell: run a command that does not exit."""
     if document.get("CommandLine", "").lower() == PAUSE_SHELL:
         return {**document, "CommandLine": PAUSE_COMMAND}
     return document

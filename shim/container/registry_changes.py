@@ -1,4 +1,4 @@
-"""Registry changes that every Windows container starts with, and those that annotations ask for."""
+"""Registry changes that every Windows container starts with, and those that annotations request."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _DUMPS = "Microsoft\\Windows\\Windows Error Reporting\\LocalDumps"
 
 def changes(spec: Spec, id: str, warn: Callable[[str], object], dump_location: str = "") -> Document:
     """`dump_location` is the pod's, for a container that names none."""
-    # Server Core would kill services after 5 s of shutting down; how long they get is for the caller to say.
+    # Server Core would kill services after 5 s of a shutdown; the caller decides how long they get.
     values = [_value("System", "ControlSet001\\Control", "WaitToKillServiceTimeout", "String", "2147483647")]
     values += _dumps(spec, id, dump_location)
-    values += given(spec, names.EXTRA_REGISTRY, warn)
+    values += from_annotation(spec, names.EXTRA_REGISTRY, warn)
     return {"AddValues": values}
 
 
@@ -40,7 +40,7 @@ def _value(hive: str, key: str, name: str, type: str, value: str | int) -> Docum
 
 
 def _dumps(spec: Spec, id: str, dump_location: str) -> list[Document]:
-    """Where Windows Error Reporting puts dumps of processes that crash."""
+    """Where Windows Error Reporting writes dumps of processes that crash."""
     location = spec.annotations.text(names.DUMP_LOCATION) or dump_location
     if not location:
         return []
@@ -63,8 +63,8 @@ def _dumps(spec: Spec, id: str, dump_location: str) -> list[Document]:
     ]
 
 
-def given(spec: Spec, annotation: str, warn: Callable[[str], object]) -> list[Document]:
-    """The registry values that an annotation asks for, as far as they are allowed."""
+def from_annotation(spec: Spec, annotation: str, warn: Callable[[str], object]) -> list[Document]:
+    """The registry values that an annotation requests, as far as they are allowed."""
     values = spec.annotations.json(annotation)
     if values is None:
         return []
@@ -75,7 +75,7 @@ def given(spec: Spec, annotation: str, warn: Callable[[str], object]) -> list[Do
 
 
 def allowed(given: object) -> Document | None:
-    """A well-formed RegistryValue for a key that annotations may write to: what HCS knows of it and is not empty."""
+    """A well-formed RegistryValue for a key that annotations may write to, with the members that HCS knows."""
     value = _members(given, _VALUE)
     key = _members(value.get("Key"), _KEY) if value is not None else None
     if value is None or key is None or key.get("Hive") not in _HIVES or value.get("Type") not in _TYPES:

@@ -1,8 +1,8 @@
-"""A registry hive, read from its file: as much of the format as it takes to look up one text.
+"""A registry hive, read from its file: the part of the format that looks up one string value.
 
 A hive is a header and then cells, which point at each other by offset. A key (`nk`) names a list of subkeys and a list
 of values (`vk`). Lists of subkeys come in four shapes: `lf` and `lh` have a hint beside each offset, `li` has none, and
-`ri` is a list of lists. Only what is asked for is read, a few hundred bytes of a file of many megabytes.
+`ri` is a list of lists. Only what is needed is read, a few hundred bytes of a file of many megabytes.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Hive:
             key = found
         return self._value(key, name.lower())
 
-    def _subkey(self, key: int, wanted: str) -> int | None:
+    def _subkey(self, key: int, name: str) -> int | None:
         cell = self._key(key)
         if not _number(cell, 0x14):
             return None
         for offset, hint in self._listed(_number(cell, 0x1C), nested=True):
-            if hint is not None and hint != _hash(wanted):
+            if hint is not None and hint != _hash(name):
                 continue
             child = self._key(offset)
             length = _short(child, 0x48)
-            if _name(child[0x4C : 0x4C + length], bool(_short(child, 2) & _LATIN_KEY)).lower() == wanted:
+            if _name(child[0x4C : 0x4C + length], bool(_short(child, 2) & _LATIN_KEY)).lower() == name:
                 return offset
         return None
 
@@ -63,13 +63,13 @@ class Hive:
         if kind not in (b"lf", b"lh", b"li", b"ri") or len(cell) < 4 + width * count or (kind == b"ri" and not nested):
             raise HiveError("a damaged list of keys")
         for index in range(count):
-            place = 4 + width * index
+            position = 4 + width * index
             if kind == b"ri":
-                yield from self._listed(_number(cell, place), nested=False)
+                yield from self._listed(_number(cell, position), nested=False)
             else:
-                yield _number(cell, place), _number(cell, place + 4) if kind == b"lh" else None
+                yield _number(cell, position), _number(cell, position + 4) if kind == b"lh" else None
 
-    def _value(self, key: int, wanted: str) -> str:
+    def _value(self, key: int, name: str) -> str:
         cell = self._key(key)
         count = _number(cell, 0x24)
         if not count:
@@ -80,7 +80,7 @@ class Hive:
             length = _short(value, 2)
             if value[:2] != b"vk" or len(value) < 0x14 + length:
                 raise HiveError("a damaged value")
-            if _name(value[0x14 : 0x14 + length], bool(_short(value, 0x10) & _LATIN_VALUE)).lower() == wanted:
+            if _name(value[0x14 : 0x14 + length], bool(_short(value, 0x10) & _LATIN_VALUE)).lower() == name:
                 return self._text_of(value)
         return ""
 
@@ -88,7 +88,7 @@ class Hive:
         if _number(value, 12) not in _TEXT_TYPES:
             return ""
         size = _number(value, 4)
-        # Up to four bytes stand in the place of their offset.
+        # Up to four bytes are stored in place of their offset.
         data = value[8 : 8 + (size & 7)] if size & _INLINE else self._cell(_number(value, 8))[:size]
         return data.decode("utf-16-le", "replace").partition("\0")[0]
 

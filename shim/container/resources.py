@@ -1,4 +1,4 @@
-"""Limits of a container: processor, memory, storage. Annotation first, then the spec's field, then none."""
+"""Limits of a container: processor, memory, storage. An annotation has precedence over the spec's field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shim.oci.spec import Spec
 
 MIB = 1 << 20
-# HCS counts a processor limit in hundredths of a percent of the whole machine, and weighs from 1 to 10000.
+# HCS has processor limits in hundredths of a percent of the whole machine, and weights from 1 to 10000.
 WHOLE_MACHINE = 10_000
 
 
@@ -63,13 +63,13 @@ def memory(spec: Spec) -> dict[str, int]:
 
 def storage(spec: Spec) -> dict[str, int]:
     """QoS of the system drive; {} when there is none."""
-    wanted = spec.windows.section("resources").section("storage")
+    requested = spec.windows.section("resources").section("storage")
     limits = {
-        "IopsMaximum": spec.annotations.number(names.STORAGE_IOPS) or wanted.number("iops"),
-        "BandwidthMaximum": spec.annotations.number(names.STORAGE_BANDWIDTH) or wanted.number("bps"),
+        "IopsMaximum": spec.annotations.number(names.STORAGE_IOPS) or requested.number("iops"),
+        "BandwidthMaximum": spec.annotations.number(names.STORAGE_BANDWIDTH) or requested.number("bps"),
     }
     for name, value in limits.items():
         if value > 0x7FFFFFFF:
             field = "iops" if name.startswith("I") else "bps"
-            raise InvalidSpec(f"{wanted.path}.{field} is {value}: {0x7FFFFFFF} is the most")
+            raise InvalidSpec(f"{requested.path}.{field} is {value}: {0x7FFFFFFF} is the most")
     return {name: value for name, value in limits.items() if value}

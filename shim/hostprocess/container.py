@@ -1,11 +1,12 @@
-r"""A host process container: a job of the host's own processes, with the container's files at a place among the host's.
+r"""A host process container: a job object of processes of the host, with the container's files in a directory of the
+host.
 
-There is no compute system and no network of its own. The job is made first and ends last: all the rest (the user made
-for it, the files, the mounts) is there for its processes. Everything is in the ledger before it is made. A job ends
-with this process; the `delete` command frees the rest, and makes sure of the job.
+It has no compute system and no network of its own. The job is created first and closed last: the user created for it,
+the files and the mounts exist for its processes. Everything is in the ledger before it is created. A job is terminated
+with this process; the `delete` command releases the rest, and makes sure of the job.
 
-Where the spec is a plain Linux one, as tools on Linux make it, the same is done by Linux' rules: arguments go as they
-are, and no shell looks for the program.
+With a plain Linux spec, as tools on Linux write it, the same is done by Linux' rules: arguments are passed unchanged,
+and no shell looks up the program.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
     Warn = Callable[[str], object]
 
-# How long the rest gets to end by itself when the first process is gone.
+# How long the other processes get to exit after CtrlShutdown when the init has exited.
 SHUTDOWN_SECONDS = 5.0
-# Members of a spec that ask for what a process of the host cannot have, or has anyway.
-_WITHOUT_EFFECT = ("credentialSpec", "devices")
+# Members of a spec that have no effect for a process of the host.
+_IGNORED = ("credentialSpec", "devices")
 
 
 class HostProcessContainer(BaseContainer):
@@ -51,7 +52,7 @@ class HostProcessContainer(BaseContainer):
         self.root = root
         self.ledger = ledger
         self.system: JobSystem
-        #: Where its files are to us, who are not in the job; and what shows elsewhere to the job only.
+        #: Its root directory as seen outside the job; and destinations that only the job sees.
         self._files = ""
         self._destinations: list[str] = []
         self._job = job
@@ -60,16 +61,16 @@ class HostProcessContainer(BaseContainer):
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> HostProcessContainer:
-        """Raises InvalidSpec, HcsError or OSError; nothing is held then."""
+        """Raises InvalidSpec, HcsError or OSError; then nothing is held."""
         plan = layers.plan(spec, rootfs, bundle)
-        wanted = mounts.from_spec(spec)
-        bounds = limits.from_spec(spec, host.processors(), warn)
+        host_mounts = mounts.from_spec(spec)
+        job_limits = limits.from_spec(spec, host.processors(), warn)
         processors = affinity.parse(spec.windows.section("resources").section("cpu"))
-        who = identity.from_spec(spec, id, jobs.is_local_group)
+        user = identity.from_spec(spec, id, jobs.is_local_group)
         build = windows_build()
         paths.root(spec, id, True)
         _parameters(spec, None, paths.DEFAULT_ROOT)
-        for name in _WITHOUT_EFFECT:
+        for name in _IGNORED:
             if spec.windows.has(name):
                 warn(f"windows.{name} has no effect: a host process container has what the host has")
         for warning in spec.annotations.warnings:
@@ -85,30 +86,31 @@ class HostProcessContainer(BaseContainer):
                 raise
             try:
                 container = cls(id, spec, job, paths.root(spec, id, job.can_bind), ledger, entry, warn)
-                container._fill(plan, wanted, bounds, processors, who)
+                container._set_up(plan, host_mounts, job_limits, processors, user)
             except BaseException:
                 job.close()
                 raise
         return container
 
-    def _fill(
+    def _set_up(
         self,
         plan: layers.Plan,
-        wanted: list[mounts.HostMount],
-        bounds: Limits,
+        host_mounts: list[mounts.HostMount],
+        job_limits: Limits,
         processors: list[tuple[int, int]],
-        who: Identity,
+        user: Identity,
     ) -> None:
+        """Everything that its processes need: limits, user, root file system, mounts."""
         job = self._job
-        if bounds:
-            job.set_limits(bounds)
+        if job_limits:
+            job.set_limits(job_limits)
             for name in job.unenforced:
-                self._warn(f"the limit of {name} is kept and not enforced: this machine has no means for it")
+                self._warn(f"the limit of {name} is not enforced: this machine does not support it")
         if processors:
             self.set_affinity(processors)
-        if who.kind == MEMBER:
-            self.ledger.enter("user", name=who.user)
-        job.log_on(who)
+        if user.kind == MEMBER:
+            self.ledger.enter("user", name=user.user)
+        job.log_on(user)
         files = plan.acquire(self.ledger).path
         if job.can_bind:
             job.bind(files, self.root, False)
@@ -122,12 +124,12 @@ class HostProcessContainer(BaseContainer):
                 if error.code != NOT_SUPPORTED:
                     raise
                 self._warn(str(error))
-        for mount in wanted:
-            self._show(mount)
-        self.system = JobSystem(self.id, job, bounds, self._show)
+        for mount in host_mounts:
+            self._mount(mount)
+        self.system = JobSystem(self.id, job, job_limits, self._mount)
 
-    def _show(self, mount: mounts.HostMount) -> None:
-        mounts.show(self._job, mount, self._files, self._warn)
+    def _mount(self, mount: mounts.HostMount) -> None:
+        mounts.add(self._job, mount, self._files, self._warn)
         if self._job.can_bind:
             self._destinations.append(mount.destination)
 
@@ -181,29 +183,28 @@ class HostProcessContainer(BaseContainer):
         return process
 
     def _make_directory(self, directory: str) -> None:
-        """Where a process is to work, if it is not there yet. What is bound shows to the job only, and is not."""
+        """Create the working directory of a process, if it does not exist. Bind mounts are visible to the job only."""
         if paths.is_below(directory, self.root):
             directory = paths.below(self._files, directory[len(self.root) - 1 :])
-        elif any(paths.is_below(directory, place) for place in self._destinations):
+        elif any(paths.is_below(directory, mounted) for mounted in self._destinations):
             return
         try:
             jobs.make_directory(directory)
         except OSError as error:
             raise JobError(
-                DIRECTORY, f"the working directory {directory!r} cannot be made: {error.strerror}"
+                DIRECTORY, f"the working directory {directory!r} cannot be created: {error.strerror}"
             ) from error
 
-    # Life.
+    # Lifecycle.
 
     def start(self) -> None:
-        """Its first process is all there is to start."""
+        """Only its init has to be started."""
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         self._job.on_lost(callback)
 
     @property
     def memory_breached(self) -> bool:
-        """Whether its limit has kept one of its processes from getting memory."""
         return self._job.memory_breached
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
@@ -220,7 +221,7 @@ class HostProcessContainer(BaseContainer):
 
     def _stop(self) -> bool:
         """Terminate what is left. It is sent CtrlShutdown first, unless the init was terminated."""
-        self.system.over = True
+        self.system.stopped = True
         try:
             forced = self._init is None or self._init.killed
             if not forced and self._job.signal_all("CtrlShutdown"):
@@ -228,7 +229,7 @@ class HostProcessContainer(BaseContainer):
             self._job.terminate()
             return True
         except JobError as error:
-            self._warn(f"container {self.id} has not ended: {error}")
+            self._warn(f"container {self.id} did not stop: {error}")
             return False
 
     def _teardown(self, stopped: bool) -> None:
@@ -247,7 +248,7 @@ def _parameters(
     stdout: bool = False,
     stderr: bool = False,
 ) -> Document:
-    """Of the init, or of an exec: as HCS would get them, with the place of the files put in."""
+    """The process document of the init, or of an exec, with the path of the root directory put in."""
     own = _expanded(spec.process, root)
     return process_document.parameters(
         own if process is None else _expanded(process, root),

@@ -1,4 +1,4 @@
-"""What the platform says of a failed job, as the one error that the rooms above know."""
+"""Errors of jobs as HcsError, which is what callers handle."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _WIN32 = 0x80070000
 
 
 class as_hcs_error:  # noqa: N801 - used like a function: with as_hcs_error("start of c1")
-    """Within it, a JobError becomes an HcsError that names what was being done."""
+    """Within it, a JobError becomes an HcsError that names the operation."""
 
-    __slots__ = ("_doing",)
+    __slots__ = ("_operation",)
 
-    def __init__(self, doing: str) -> None:
-        self._doing = f"job::{doing}"
+    def __init__(self, operation: str) -> None:
+        self._operation = f"job::{operation}"
 
     def __enter__(self) -> None:
         pass
@@ -28,4 +28,4 @@ class as_hcs_error:  # noqa: N801 - used like a function: with as_hcs_error("sta
     ) -> None:
         if isinstance(error, JobError):
             code = SYSTEM_ALREADY_EXISTS if error.code == ALREADY_EXISTS else _WIN32 | error.code
-            raise HcsError(code, self._doing, detail=error.message) from error
+            raise HcsError(code, self._operation, detail=error.message) from error

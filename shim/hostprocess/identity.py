@@ -1,8 +1,7 @@
-r"""Who the processes of a host process container run as.
+r"""The user that the processes of a host process container run as.
 
-The annotation `hostprocess-inherit-user` means the shim's own rights. Otherwise the spec names a service account, a
-local group, of which a user is then made for the container's time, or an account that may be logged on without a
-password.
+The annotation `hostprocess-inherit-user` means the shim's own user. Otherwise the spec names a service account, a local
+group, in which a user is created for the lifetime of the container, or an account that can log on without a password.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 SERVICES = ("system", "local service", "network service", "localservice", "networkservice")
 AUTHORITY = "nt authority"
-# The longest name that Windows lets a local user have.
-LONGEST_USER = 20
+# The longest name of a local user on Windows.
+MAX_USER_NAME = 20
 
 
 def from_spec(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Identity:
@@ -44,7 +43,7 @@ def from_spec(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Ide
             )
         return Identity(SERVICE, name, domain or "NT AUTHORITY")
     if domain.lower() in ("", ".", "builtin") and is_local_group(name):
-        return Identity(MEMBER, name, ".", id[:LONGEST_USER])
+        return Identity(MEMBER, name, ".", id[:MAX_USER_NAME])
     return Identity(ACCOUNT, name, domain or ".")
 
 
@@ -53,7 +52,7 @@ def name_of(process: Section) -> str:
 
 
 def check_exec(process: Section, own: Section) -> None:
-    """All processes of a job have the container's rights."""
+    """All processes of a job run as the container's user."""
     user = name_of(process)
     if user and user.lower() != name_of(own).lower():
         raise InvalidSpec(

@@ -1,4 +1,4 @@
-"""A job, where a task expects a compute system: figures, processes, and what can be changed while it runs."""
+"""A job as a compute system: stats, the list of processes, and updates."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ MIB = 1 << 20
 
 
 class JobSystem:
-    def __init__(self, id: str, job: Job, bounds: Limits, show: Callable[[HostMount], None]) -> None:
-        """`show` makes a mount."""
+    def __init__(self, id: str, job: Job, job_limits: Limits, mount: Callable[[HostMount], None]) -> None:
+        """`mount` adds a mount."""
         self._id = id
         self._job = job
-        self._bounds = bounds
-        self._show = show
-        #: No process is left, and there never will be one.
-        self.over = False
+        self._limits = job_limits
+        self._mount = mount
+        #: No process is left, and none can be started.
+        self.stopped = False
 
     def properties(self, *types: str, timeout: float | None = None) -> Document:
-        if self.over:
-            raise HcsError(INVALID_STATE, f"figures of {self._id}", detail="the container has ended")
+        if self.stopped:
+            raise HcsError(INVALID_STATE, f"properties of {self._id}", detail="the container has exited")
         answer: Document = {}
-        with as_hcs_error(f"figures of {self._id}"):
+        with as_hcs_error(f"properties of {self._id}"):
             if "Statistics" in types:
                 answer["Statistics"] = self._job.statistics()
             if "ProcessList" in types:
@@ -48,21 +48,21 @@ class JobSystem:
         path, settings = request["ResourcePath"], request["Settings"]
         with as_hcs_error(f"modify {path} of {self._id}"):
             if path == MEMORY:
-                self._bounds.memory = settings * MIB
-                self._job.set_limits(self._bounds)
+                self._limits.memory = settings * MIB
+                self._job.set_limits(self._limits)
             elif path == PROCESSOR:
-                limits.set_processor(self._bounds, settings, host.processors())
-                self._job.set_limits(self._bounds)
+                limits.set_processor(self._limits, settings, host.processors())
+                self._job.set_limits(self._limits)
             elif path == DIRECTORIES and request["RequestType"] == "Add":
-                self._show(HostMount(settings["HostPath"], settings["ContainerPath"], bool(settings.get("ReadOnly"))))
+                self._mount(HostMount(settings["HostPath"], settings["ContainerPath"], bool(settings.get("ReadOnly"))))
             else:
-                raise self._cannot(f"modify {path}")
+                raise self._not_supported(f"modify {path}")
 
     def pause(self) -> None:
-        raise self._cannot("pause")
+        raise self._not_supported("pause")
 
     def resume(self) -> None:
-        raise self._cannot("resume")
+        raise self._not_supported("resume")
 
-    def _cannot(self, what: str) -> HcsError:
+    def _not_supported(self, what: str) -> HcsError:
         return HcsError(NOT_SUPPORTED, f"{what} of {self._id}", detail="it is a host process container")

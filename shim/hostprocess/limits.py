@@ -1,4 +1,4 @@
-"""What a spec, or an update, lets a host process container use, in the units of jobs."""
+"""Limits of a host process container, from its spec or an update, in the units of job objects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def from_spec(spec: Spec, processors: int, warn: Callable[[str], object]) -> Lim
 
 
 def set_processor(limits: Limits, given: Mapping[str, int], processors: int) -> None:
-    """One of Count, Maximum and Weight; the others are lifted by it. A job has no count: it becomes a share of the
+    """Set one of Count, Maximum and Weight, and remove the others. A job has no count: it becomes a share of the
     machine."""
     limits.rate = limits.weight = 0
     if count := given.get("Count", 0):

@@ -1,12 +1,12 @@
-"""Mounts of a host process container: directories and files of the host, shown where the spec wants them.
+"""Mounts of a host process container: directories and files of the host.
 
-With the bind filter they show at their destinations to the container's processes alone; for programs that look for
-them below the container's root, as was the way before, there is a link there, too. Without it there are only links.
+With the bind filter they appear at their destinations, for the container's processes only; there is also a link below
+the container's root, for programs that expect them there as before the bind filter. Without it there are only links.
 """
 
 from __future__ import annotations
 
-from shim.container.mounts import PIPE, directory, ends
+from shim.container.mounts import PIPE, mapped_directory, source_and_destination
 from shim.container.process_document import is_absolute_in_container
 from shim.hostprocess.paths import below
 from shim.oci.errors import InvalidSpec
@@ -40,7 +40,7 @@ def _read(mount: Section, linux: bool) -> HostMount | None:
     options = mount.texts("options")
     if linux and mount.text("type") != "bind" and "bind" not in options and "rbind" not in options:
         return None  # proc, sysfs …: the host has them
-    source, destination = ends(mount)
+    source, destination = source_and_destination(mount)
     if source.lower().startswith(PIPE) or destination.lower().startswith(PIPE):
         raise InvalidSpec(
             f"{mount.path} is the pipe {source}: a host process container has the host's pipes, so use it directly and "
@@ -50,22 +50,22 @@ def _read(mount: Section, linux: bool) -> HostMount | None:
         raise InvalidSpec(f"{mount.path}.source is {source!r}, which only a container in a utility VM can have")
     if not (destination.startswith("/") if linux else is_absolute_in_container(destination)):
         raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
-    entry = directory(mount, source, destination)
+    entry = mapped_directory(mount, source, destination)
     return HostMount(entry["HostPath"], destination, bool(entry.get("ReadOnly")))
 
 
-def show(job: Job, mount: HostMount, files: str, warn: Warn) -> None:
-    """`files` is where the container's files are for us, who are not in the job."""
+def add(job: Job, mount: HostMount, files: str, warn: Warn) -> None:
+    """`files` is the container's root directory as seen outside the job."""
     if job.can_bind:
         job.bind(mount.source, mount.destination, mount.read_only)
     elif mount.read_only:
-        warn(f"the mount at {mount.destination} can be written to: without the bind filter it is a link")
-    place = below(files, mount.destination)
+        warn(f"the mount at {mount.destination} is writable: without the bind filter it is a link")
+    link = below(files, mount.destination)
     try:
-        jobs.link(mount.destination if job.can_bind else mount.source, place)
+        jobs.link(mount.destination if job.can_bind else mount.source, link)
     except FileExistsError:
         if not job.can_bind:
-            warn(f"the mount at {mount.destination} is not made: the container's image has something there already")
+            warn(f"the mount at {mount.destination} is not created: the path exists in the container's image")
     except OSError as error:
         if not job.can_bind:
-            raise InvalidSpec(f"the mount at {mount.destination} cannot be made: {error.strerror}") from error
+            raise InvalidSpec(f"the mount at {mount.destination} cannot be created: {error.strerror}") from error

@@ -1,10 +1,10 @@
-r"""Where a host process container's files are among the host's, and what its spec may say of that.
+r"""Paths of a host process container: its root directory on the host, and paths in its spec.
 
-With the bind filter they are at `C:\hpc\`, or where an annotation says, for the container's own processes alone: each
-container has its own there. Without it (Server 2019) they are at `C:\hpc\<id>\`, for everybody to see.
+With the bind filter the root directory is `C:\hpc\`, or the one of an annotation, and each container sees its own
+files there. Without it (Server 2019) it is `C:\hpc\<id>\`, visible to all processes of the host.
 
-`CONTAINER_SANDBOX_MOUNT_POINT` names the place, and may be used in command line, directory and variables, in the
-spelling of cmd or of PowerShell.
+`CONTAINER_SANDBOX_MOUNT_POINT` is the variable for the root directory. It can be used in command line, working
+directory and variables, in the syntax of cmd or of PowerShell.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 VARIABLE = "CONTAINER_SANDBOX_MOUNT_POINT"
 DEFAULT_ROOT = "C:\\hpc\\"
 _SPELLINGS = (f"%{VARIABLE}%", f"$env:{VARIABLE}")
-# A program's name as CreateProcess completes it.
+# The extensions with which CreateProcess completes a program's name.
 _SUFFIXES = (".com", ".exe", ".bat", ".cmd")
 _SHELLS = ("cmd", "cmd.exe")
-# Directories that the host needs as they are.
-_TAKEN = ("c:", "c:\\windows")
+# Directories that the host needs.
+_RESERVED = ("c:", "c:\\windows")
 
 
 def root(spec: Spec, id: str, can_bind: bool) -> str:
-    """The place, with a separator at its end."""
+    """The root directory, with a separator at its end."""
     given = spec.annotations.text(names.HOST_PROCESS_ROOT)
     separator = "/" if spec.is_plain_linux else "\\"
-    place = given if spec.is_plain_linux else given.replace("/", "\\")
-    place = place.rstrip(separator)
+    path = given if spec.is_plain_linux else given.replace("/", "\\")
+    path = path.rstrip(separator)
     if given:
-        absolute = place.startswith("/") if spec.is_plain_linux else place[1:3] == ":\\"
-        if not absolute or ".." in place.split(separator):
+        absolute = path.startswith("/") if spec.is_plain_linux else path[1:3] == ":\\"
+        if not absolute or ".." in path.split(separator):
             raise InvalidSpec(
                 f"annotation {names.HOST_PROCESS_ROOT} is {given!r}: give an absolute path, such as C:\\hpc"
             )
-        if place.lower() in _TAKEN or place.lower().startswith(f"{_TAKEN[1]}\\"):
+        if path.lower() in _RESERVED or path.lower().startswith(f"{_RESERVED[1]}\\"):
             raise InvalidSpec(
                 f"annotation {names.HOST_PROCESS_ROOT} is {given!r}, which the host needs itself: give another"
             )
     else:
-        place = "/hpc" if spec.is_plain_linux else DEFAULT_ROOT.rstrip("\\")
-    return f"{place}{separator}" if can_bind else f"{place}{separator}{id}{separator}"
+        path = "/hpc" if spec.is_plain_linux else DEFAULT_ROOT.rstrip("\\")
+    return f"{path}{separator}" if can_bind else f"{path}{separator}{id}{separator}"
 
 
 def below(root: str, path: str) -> str:
@@ -58,20 +58,20 @@ def below(root: str, path: str) -> str:
     return root + path.replace("\\", separator).replace("/", separator).strip(separator)
 
 
-def is_below(path: str, place: str) -> bool:
-    path, place = (text.replace("/", "\\").rstrip("\\").lower() + "\\" for text in (path, place))
-    return path.startswith(place)
+def is_below(path: str, parent: str) -> bool:
+    path, parent = (text.replace("/", "\\").rstrip("\\").lower() + "\\" for text in (path, parent))
+    return path.startswith(parent)
 
 
 def expand(text: str, root: str) -> str:
-    """With the place where the variable stands."""
+    """Replace the variable with the root directory."""
     for spelling in _SPELLINGS:
         text = text.replace(spelling, root[:-1])
     return text
 
 
 def environment(own: Mapping[str, str], given: Mapping[str, str], root: str, windows: bool) -> dict[str, str]:
-    """The variables of a process: the user's own, those of the spec over them, and where the files are."""
+    """The variables of a process: the user's own, overridden by the spec's, and the root directory."""
     merged = dict(own)
     spelled = {name.upper(): name for name in merged}
     for name, value in given.items():
@@ -86,9 +86,10 @@ def environment(own: Mapping[str, str], given: Mapping[str, str], root: str, win
 
 
 def through_shell(line: str) -> str:
-    """The bind filter is for a job's own processes: who looks for the program must be one of them, so `cmd` does.
+    """Run the command line with `cmd`: the bind filter applies only to processes of the job, so a process of the job
+    has to look up the program.
 
-    It takes the first and the last quote of its line away, unless it is told that they are there for that.
+    `cmd` removes the first and the last quote of its line, unless `/s` says that they were added for that.
     """
     first = line.lstrip()
     name = first[1:].partition('"')[0] if first.startswith('"') else first.partition(" ")[0]
@@ -100,19 +101,19 @@ def through_shell(line: str) -> str:
 def find_program(
     candidates: list[str], directory: str, search: list[str], exists: Callable[[str], bool] = jobs.is_file
 ) -> str:
-    """Without the bind filter: the file that a command line means; "" leaves it to Windows.
+    """Without the bind filter: the file that a command line names; "" leaves the lookup to Windows.
 
-    Names are completed as CreateProcess does it. One without a directory is looked for where the process is to work,
-    then along its path.
+    Names are completed as CreateProcess does it. A name without a directory is looked up in the working directory, then
+    in the directories of PATH.
     """
     for name in candidates:
         bare = not any(char in name for char in "\\/:")
-        places = [directory, *search] if bare else [""] if name[1:2] == ":" or name.startswith("\\") else [directory]
+        parents = [directory, *search] if bare else [""] if name[1:2] == ":" or name.startswith("\\") else [directory]
         last = name.replace("/", "\\").rpartition("\\")[2]
-        endings = ("",) if "." in last else (*_SUFFIXES, "")
-        for place in places:
-            whole = f"{place.rstrip(chr(92))}\\{name}" if place else name
-            for ending in endings:
-                if exists(whole + ending):
-                    return whole + ending
+        extensions = ("",) if "." in last else (*_SUFFIXES, "")
+        for parent in parents:
+            path = f"{parent.rstrip(chr(92))}\\{name}" if parent else name
+            for extension in extensions:
+                if exists(path + extension):
+                    return path + extension
     return ""

@@ -1,6 +1,6 @@
-"""The sandbox of a pod of host process containers: nothing but what its containers take over from it.
+"""The sandbox of a pod of host process containers. It holds only annotations that its containers inherit.
 
-They share the host's network and have nothing else in common, so no container has to hold anything for them.
+The containers share the host's network and nothing else, so no container has to hold anything for them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-OF_THE_POD = (names.HOST_PROCESS_INHERIT_USER, names.HOST_PROCESS_ROOT)
+INHERITED = (names.HOST_PROCESS_INHERIT_USER, names.HOST_PROCESS_ROOT)
 
 
 class HostProcessSandbox(NullContainer):
     def __init__(self, id: str, spec: Spec, warn: Callable[[str], object]) -> None:
         super().__init__(id, warn)
-        self.system = _Idle(id)
-        self._annotations = {key: spec.annotations.text(key) for key in OF_THE_POD if key in spec.annotations}
+        self.system = _IdleSystem(id)
+        self._annotations = {key: spec.annotations.text(key) for key in INHERITED if key in spec.annotations}
 
     def admit(self, id: str, spec: Spec) -> None:
-        """A container that joins: it must be of the same kind, and takes over whose rights and which place."""
+        """A container that joins must be a host process container. It inherits the pod's user and root directory."""
         if not spec.is_host_process:
             raise InvalidSpec(
                 f"container {id!r} is to join pod {self.id!r}, whose containers are host processes and have the host's "
@@ -40,8 +40,8 @@ class HostProcessSandbox(NullContainer):
             spec.annotations.set(key, value)
 
 
-class _Idle(NullSystem):
-    """It uses nothing, and says so: clients want figures of every sandbox."""
+class _IdleSystem(NullSystem):
+    """Its stats are empty: clients request stats of every sandbox."""
 
     def properties(self, *types: str, timeout: float | None = None) -> Document:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S.0000000Z", time.gmtime())

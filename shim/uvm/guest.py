@@ -81,7 +81,7 @@ class Lease:
 
 
 class Guest:
-    """The guest of one VM, from before its boot to its end.
+    """The guest of one VM, from before its boot until after its exit.
 
     The order of calls: `from_spec`, `prepare`, `document`, `attach` (HCS has created the VM), `listen`, [the VM starts,
     GCS connects], `initialize`; then everything else from any thread; `close`.

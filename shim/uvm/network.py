@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from threading import Lock
 
-from shim.container.network import new_guid, with_reason
+from shim.container.network import call_hcn, new_guid
 from shim.hcs_bindings import network as hcn
 from shim.hcs_bindings.errors import HcsError
 from shim.oci.errors import InvalidSpec
@@ -41,7 +41,7 @@ class VmNetwork:
         with self._lock:
             if namespace in self._namespaces:
                 raise InvalidSpec(f"network namespace already added: {namespace} is in the VM")
-            ids = with_reason(lambda: hcn.namespace_endpoints(namespace), f'Namespace ID "{namespace}"')
+            ids = call_hcn(lambda: hcn.namespace_endpoints(namespace), f'Namespace ID "{namespace}"')
             endpoints = [hcn.endpoint(endpoint) for endpoint in ids]
             properties = without_empty(hcn.namespace(namespace))
             adapters = self._namespaces[namespace] = {}

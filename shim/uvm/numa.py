@@ -1,5 +1,5 @@
-"""Virtual NUMA nodes of a utility VM, from annotations. Two forms: HCS divides the VM by limits per node, or the spec
-says node by node what it has."""
+"""Virtual NUMA nodes of a utility VM, from annotations. Two forms: HCS divides the VM by limits per node, or the
+annotations list each node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANY_NODE = 255
 
 
 class Numa:
-    """What goes into `ComputeTopology.Numa` and, in the first form, into its `Processor`."""
+    """`ComputeTopology.Numa` and, in the first form, its `Processor.NumaProcessorsSettings`."""
 
     __slots__ = ("processor_settings", "topology")
 
@@ -77,7 +77,7 @@ def _listed(nodes: list[int], counts: list[int], memory: list[int], processors: 
     if sum(counts) != processors or sum(memory) != memory_mb:
         raise InvalidSpec(
             f"the NUMA nodes have {sum(counts)} processors and {sum(memory)} MB together, the VM {processors} and "
-            f"{memory_mb}: make them equal"
+            f"{memory_mb}: give equal numbers"
         )
     settings = [
         {

@@ -57,7 +57,7 @@ class SandboxVm(NullContainer):
 
     def create_process(self, parameters: Document) -> NullProcess:
         process = NullProcess()
-        self.vm.on_exit(process.lose)
+        self.vm.on_exit(process.mark_lost)
         return process
 
     def on_exit(self, callback: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
 """The lifecycle of one utility VM: created, booted, watched, terminated.
 
 One deadline covers the whole boot. Listeners exist before the VM starts, since the guest connects as soon as it can.
-After that, three events end the VM: `close`, the exit of the VM itself (as HCS reports it), or the loss of the GCS
+After that, three events stop the VM: `close`, the exit of the VM itself (as HCS reports it), or the loss of the GCS
 connection, after which the VM is of no use and is closed. Whichever comes first, everything in the VM is notified at
 once: calls that wait fail, processes and containers have exited.
 
@@ -238,7 +238,7 @@ def _grant_dump_directory(path: str, id: str) -> None:
         return
     if not os.path.isdir(path):
         raise InvalidSpec(
-            f"error in preparing config doc: failed to stat dump directory {path}: it is no directory; make it"
+            f"error in preparing config doc: failed to stat dump directory {path}: it is no directory; create it"
         )
     if windows_build() < FIRST_BUILD_WITH_VM_GROUP:
         storage.grant_vm_access(id, path)

@@ -1,1 +1,1 @@
-"""The link to the guest service inside a utility VM. See PROTOCOL.md for what goes over the wire."""
+"""The connection to the Guest Compute Service (GCS) of a utility VM. PROTOCOL.md describes the wire format."""

@@ -1,9 +1,9 @@
-"""One live bridge: a reader thread, calls matched by id, notifications, and a clear end.
+"""The bridge to GCS: a reader thread, calls matched to responses by id, notifications.
 
-Any thread may call; the call blocks until its answer, its bound, or the end of the connection. A call that outlives
-its bound ends the whole bridge, because a guest that does not answer cannot be told apart from one that is gone, and
-everything waiting for it must get on. `submit` is for the one request that is meant to stay open, WaitForProcess: it
-holds no thread.
+Any thread may call; the call blocks until its response, its timeout, or the close of the connection. A call that times
+out closes the whole bridge, because a guest that does not respond cannot be distinguished from one that has exited, and
+everything that waits for it must continue. `submit` is for the one request that stays open, WaitForProcess: it holds no
+thread.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     Completion = Callable[[Body | None, "BridgeError | None"], None]
 
 RPC_TIMEOUT = 300.0
-# Whoever ends the bridge fails every call, and the reader finishes the one that it has just taken.
+# Closing the bridge fails every call; the reader finishes the one that it has just received.
 FINISH_SECONDS = 5.0
 
 
 class BridgeError(Exception):
-    """The guest cannot be reached (any more)."""
+    """The connection to the guest is lost or closed."""
 
 
 class GuestError(Exception):
-    """The guest answered, and the answer is a failure. `code` is the HRESULT as an unsigned number."""
+    """The guest's response is a failure. `code` is the HRESULT as an unsigned number."""
 
     def __init__(self, procedure: str, body: Body) -> None:
         self.procedure = procedure
@@ -63,7 +63,7 @@ class _Call:
 
 
 class Bridge:
-    """Give it a connected stream, then start it; `on_notification` is called from the reader thread."""
+    """`stream` is connected. `start` starts the reader thread, which calls `on_notification`."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class Bridge:
         self._send_lock = threading.Lock()
         self._calls: dict[int, _Call] = {}
         self._next_id = 0
-        self._end: BridgeError | None = None
+        self._closed: BridgeError | None = None
         self._reader = threading.Thread(target=self._read, name="guest-bridge", daemon=True)
 
     def start(self) -> None:
         self._reader.start()
 
     def call(self, procedure: int, body: Body, timeout: float = RPC_TIMEOUT, *, may_be_late: bool = False) -> Body:
-        """With `may_be_late`, an answer that does not come in time is a TimeoutError and the bridge goes on."""
+        """If it `may_be_late`, a timeout raises TimeoutError and the bridge stays open."""
         call = _Call(None)
         call_id = self._send(procedure, body, call)
         assert call.done is not None
@@ -102,32 +102,32 @@ class Bridge:
         return call.body
 
     def submit(self, procedure: int, body: Body, on_done: Completion) -> None:
-        """Send a request whose answer may take for ever; `on_done(body, error)` is called once, from any thread."""
+        """Send a request without a timeout; `on_done(body, error)` is called once, from any thread."""
         self._send(procedure, body, _Call(on_done))
 
     def close(self, reason: BridgeError | None = None) -> None:
-        """End the bridge: every waiting call fails with the reason. Idempotent; the first reason stands."""
+        """Every waiting call fails with the reason. Idempotent; the first reason is kept."""
         with self._lock:
-            if self._end is not None:
+            if self._closed is not None:
                 return
-            self._end = reason or BridgeError("the bridge to the guest was closed")
+            self._closed = reason or BridgeError("the bridge to the guest was closed")
             calls, self._calls = list(self._calls.values()), {}
-            end = self._end
+            reason = self._closed
         self._stream.close()
         for call in calls:
-            call.finish(None, end)
-        self._on_closed(end)
+            call.finish(None, reason)
+        self._on_closed(reason)
 
     def _forget(self, call_id: int) -> bool:
-        """Give a call up. False if its answer has come after all."""
+        """Drop a call. False if its response has arrived in the meantime."""
         with self._lock:
             return self._calls.pop(call_id, None) is not None
 
     def _send(self, procedure: int, body: Body, call: _Call) -> int:
         with self._send_lock:
             with self._lock:
-                if self._end is not None:
-                    raise self._end
+                if self._closed is not None:
+                    raise self._closed
                 call_id = self._next_id
                 self._next_id += 1
                 self._calls[call_id] = call
@@ -138,31 +138,31 @@ class Bridge:
                 lost = BridgeError("the guest does not read what it is sent")
             except OSError as error:
                 lost = BridgeError(f"the connection to the guest was lost: {error}")
-        # The call is in the table, so closing fails it like every other: the caller hears of the loss once, from there.
+        # The call is in the table, so closing fails it like every other: the caller gets the error once, from there.
         self.close(lost)
         return call_id
 
     def _read(self) -> None:
         decoder = protocol.Decoder()
-        end = BridgeError("the guest closed its connection")
+        reason = BridgeError("the guest closed its connection")
         try:
             while data := self._stream.recv(65536):
                 for message in decoder.feed(data):
                     self._dispatch(message)
         except protocol.ProtocolError as error:
-            end = BridgeError(f"the guest broke the bridge protocol: {error}")
+            reason = BridgeError(f"the guest violated the bridge protocol: {error}")
         except OSError as error:
-            end = BridgeError(f"the connection to the guest was lost: {error}")
-        self.close(end)
+            reason = BridgeError(f"the connection to the guest was lost: {error}")
+        self.close(reason)
 
     def _dispatch(self, message: protocol.Message) -> None:
         if message.kind == protocol.NOTIFICATION:
             self._on_notification(message.body)
             return
         if message.kind != protocol.RESPONSE:
-            raise protocol.ProtocolError("the guest sent a request; only the host asks")
+            raise protocol.ProtocolError("the guest sent a request; only the host sends requests")
         with self._lock:
             call = self._calls.pop(message.id, None)
-        # An answer nobody waits for is harmless: its call gave up.
+        # A response without a call is harmless: its call has timed out.
         if call is not None:
             call.finish(message.body, None)

@@ -1,4 +1,4 @@
-"""The guest's log, re-emitted as the shim's: one thread per VM, one connection at a time, for the VM's whole life."""
+"""The guest's log, forwarded to the shim's: one thread per VM, one connection at a time, until the VM exits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GuestLog:
         self._thread.start()
 
     def close(self) -> None:
-        """The VM is gone: what it has sent is still read, for a moment."""
+        """The VM has exited: what it has sent is still read, for a moment."""
         self._listener.close()
         self._thread.join(DRAIN_SECONDS)
         with self._lock:
@@ -51,7 +51,7 @@ class GuestLog:
             try:
                 self._read(stream)
             except OSError:
-                pass  # the VM went away; the next connection, if there is one, goes on
+                pass  # the connection is lost; the guest may connect again
             finally:
                 with self._lock:
                     self._stream = None
@@ -80,7 +80,7 @@ class GuestLog:
             entry = None
         if isinstance(entry, dict):
             entry = {str(name).lower(): value for name, value in entry.items()}
-            # Whatever is worse than a warning is an error: a guest's panic is not the shim's.
+            # Every level above warning is an error here: a guest's panic is not the shim's.
             level = _LEVELS.get(str(entry.pop("level", "info")).lower(), "error")
             text = str(entry.pop("message", entry.pop("msg", "guest log")))
             fields = {f"guest_{name}": str(value) for name, value in entry.items()}

@@ -1,4 +1,4 @@
-"""The bridge's frames, without I/O: bytes in, messages out, and back. PROTOCOL.md has the rules."""
+"""The frames of the bridge, without I/O: bytes to messages, and back. PROTOCOL.md describes them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ VERSION = 4
 
 
 class ProtocolError(Exception):
-    """The other side broke the protocol; the stream is of no use any more."""
+    """The guest violated the protocol; the stream cannot be used any more."""
 
 
 class Message:
@@ -80,7 +80,7 @@ def encode(kind: int, procedure: int, id: int, body: dict[str, Any]) -> bytes:
 
 
 class Decoder:
-    """Feed it whatever arrived; it gives the messages that are complete."""
+    """Feed it received bytes; it returns the messages that are complete."""
 
     __slots__ = ("_buffer", "_limit")
 
@@ -105,7 +105,7 @@ class Decoder:
 
     @property
     def pending(self) -> bool:
-        """Whether a frame has begun that is not whole yet: an end of stream now is an error, not a goodbye."""
+        """Whether a frame is incomplete: an end of stream now is an error."""
         return bool(self._buffer)
 
     @staticmethod

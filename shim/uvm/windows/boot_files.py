@@ -1,8 +1,8 @@
-"""What a utility VM boots from: files of the image itself, and a disk that is copied for each VM.
+"""The boot files of a utility VM: files of the image itself, and a scratch disk that is copied for each VM.
 
-The image's lowest layers have a `UtilityVM` directory with the files of the system (`Files`, shared with the VM) and
-an empty disk (`SystemTemplate.vhdx`). The copy goes to `vm/sandbox.vhdx` in the scratch directory of whoever makes the
-VM: beside, not instead of, the container's own `sandbox.vhdx`.
+The image's lowest layers have a `UtilityVM` directory with the files of the system (`Files`, shared with the VM) and an
+empty disk (`SystemTemplate.vhdx`). The copy is `vm/sandbox.vhdx` in the container's scratch directory: beside, not
+instead of, the container's own `sandbox.vhdx`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COPY_SIZE = 1 << 20
 
 
 class BootFiles:
-    """`files` is shared with the VM; `scratch` is its disk, there once `prepare` has been called."""
+    """`files` is shared with the VM; `scratch` is its disk, which exists once `prepare` has been called."""
 
     __slots__ = ("files", "scratch", "template")
 
@@ -33,7 +33,7 @@ class BootFiles:
         self.scratch = scratch
 
     def prepare(self) -> None:
-        """Copy the disk, unless it is there from an earlier boot. Whole, or not at all."""
+        """Copy the disk, unless it exists from an earlier boot. The copy is atomic."""
         if os.path.exists(self.scratch):
             return
         os.makedirs(os.path.dirname(self.scratch), exist_ok=True)
@@ -45,7 +45,7 @@ class BootFiles:
 
 
 def find(parents: Sequence[str], scratch: str) -> BootFiles:
-    """In the topmost of the read-only layers, given from top to base, that has them."""
+    """The boot files of the topmost layer that has them. `parents` are given from top to base."""
     for parent in parents:
         directory = join(parent, UTILITY_VM)
         if os.path.isdir(directory):

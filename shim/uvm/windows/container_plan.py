@@ -7,7 +7,7 @@ of a document for HCS on the host.
 from __future__ import annotations
 
 from shim.container import credentials, document, layers, process_document, resources
-from shim.container.mounts import Mapped
+from shim.container.mounts import MappedMounts
 from shim.hcs_bindings.errors import ErrorContext
 from shim.oci.errors import InvalidSpec
 from shim.spans import span
@@ -50,7 +50,7 @@ class WindowsContainerPlan:
         settings = vm.settings
         with span("document"):
             draft = document.draft(
-                container.id, spec, Mapped(), settings.processors, log.warning, settings.process_dumps,
+                container.id, spec, MappedMounts(), settings.processors, log.warning, settings.process_dumps,
                 assign_devices=False,
             )  # fmt: skip
         if scale_limits:
@@ -84,7 +84,7 @@ class WindowsContainerPlan:
     def _mount_layers(self, container: VmContainer) -> layers.Root:
         vm, releases = container.vm, container.layer_releases
         parents = self.layers.with_ids()
-        disk = self.layers.make_scratch()
+        disk = self.layers.create_scratch()
         shared = []
         for layer_id, path in parents:
             with ErrorContext("failed to add VSMB layer"):

@@ -64,6 +64,6 @@ def _locations(vm: Vm, program: str, channel: str) -> list[str]:
     code, text = commands.run_with_output(vm, f"{program} children --parentID={BUS}{{{channel}}} --property=location")
     paths = [path.strip() for path in text.split(",") if path.strip()]
     if code or not paths:
-        detail = f"{TOOL} ended with {code} and found {len(paths)} devices: does the VM's image have the driver?"
+        detail = f"{TOOL} exited with {code} and found {len(paths)} devices: does the VM's image have the driver?"
         raise HcsError(UNEXPECTED, f"find device {channel} in {vm.id}", detail=detail)
     return paths

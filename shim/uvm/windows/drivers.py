@@ -42,7 +42,7 @@ def install(vm: Vm, path: str, warn: Callable[[str], object]) -> Callable[[], No
             warn(f"there was nothing to install from {path}")
         elif code:
             what = f"failed to install driver {lease.guest_path} in uvm with exit code {code}"
-            raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}", detail=f"pnputil ended with {code}")
+            raise HcsError(UNEXPECTED, f"{what}: {path} in {vm.id}", detail=f"pnputil exited with {code}")
     except BaseException:
         lease.release()
         raise

@@ -1,8 +1,8 @@
-r"""Host-process containers in a VM: processes of the VM itself, with the container's files at a place among the VM's.
+r"""Host-process containers in a VM: processes of the VM itself, with the container's files in a directory of the VM.
 
-The guest does it; here is what it has to be told. The command line goes through `cmd`, since the program is to be
-looked for inside. A container of a pod takes two of the pod's annotations for its own: whose rights it gets, and where
-its files are.
+The guest implements them; this module sets the container's document and its process documents. The command line is run
+by `cmd`, since the program has to be looked up in the guest. A container of a pod inherits two of the pod's annotations
+(`WindowsGuest.admit`): its user, and its root path.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 CAPABILITY = "HostProcessContainerSupported"
-# Directories of the VM that are no place for a container's files.
-_TAKEN = ("c:\\windows", "c:\\mounts", "c:\\efi", "c:\\sandboxmounts")
+# Directories that the VM needs.
+_RESERVED = ("c:\\windows", "c:\\mounts", "c:\\efi", "c:\\sandboxmounts")
 
 
 def validate(spec: Spec, vm: Vm) -> None:
-    """Before a container is made in the VM: may it be one, and with whose annotations?"""
+    """Refuse a host-process container that this VM cannot run."""
     if not spec.is_host_process:
         return
     if not vm.gcs.supports(CAPABILITY):
@@ -37,18 +37,18 @@ def validate(spec: Spec, vm: Vm) -> None:
 
 
 def root(spec: Spec) -> str:
-    """Where its files are to be; "" leaves it to the guest."""
+    """The root path of the container; "" leaves it to the guest."""
     path = spec.annotations.text(names.HOST_PROCESS_ROOT)
     plain = path.replace("/", "\\").rstrip("\\").lower()
     if path and (plain[1:3] != ":\\" or ".." in plain.split("\\")):
         raise InvalidSpec(f"annotation {names.HOST_PROCESS_ROOT} is {path!r}: give an absolute path, such as C:\\hpc")
-    if any(plain == taken or plain.startswith(taken + "\\") for taken in _TAKEN):
+    if any(plain == reserved or plain.startswith(reserved + "\\") for reserved in _RESERVED):
         raise InvalidSpec(f"annotation {names.HOST_PROCESS_ROOT} is {path!r}, which the VM needs itself: give another")
     return path
 
 
 def set_isolation(spec: Spec, container: Document) -> None:
-    """Say it in the container's document."""
+    """Set the isolation type and the root path in the container's document."""
     if not spec.is_host_process:
         return
     container["IsolationType"] = "HostProcess"
@@ -57,7 +57,7 @@ def set_isolation(spec: Spec, container: Document) -> None:
 
 
 def wrap_command(spec: Spec, parameters: Document) -> Document:
-    """A process of it."""
+    """Adapt the process document of one of its processes."""
     if not spec.is_host_process:
         return parameters
     line = parameters["CommandLine"]

@@ -1,6 +1,6 @@
-"""What a Windows guest is to send to the host's log: providers of event tracing, as JSON in base64.
+"""Log sources of a Windows guest: the ETW providers whose events it forwards to the host, as JSON in base64.
 
-Those that tell of containers are asked for by default; an annotation may add others or leave the defaults out.
+The default providers are those that concern containers; an annotation can add others or leave the defaults out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
 
-# Those that Microsoft's shim asks for.
+# The providers that Microsoft's shim requests.
 DEFAULT_PROVIDERS = (
     ("microsoft.windows.hyperv.compute", "80ce50de-d264-4581-950d-abadeee0d340"),
     ("microsoft-windows-guest-network-service", "0bacf1d2-fb51-549a-6119-04daa7180dc8"),
@@ -39,7 +39,7 @@ _GUIDS = dict(DEFAULT_PROVIDERS)
 
 
 def read(annotations: Annotations, warn: Callable[[str], object]) -> str:
-    """Base64 of the configuration, "" when nothing in particular is to be sent."""
+    """Base64 of the configuration, "" when there are no sources."""
     sources = _given(annotations, warn)
     if annotations.flag(names.DEFAULT_LOG_SOURCES):
         defaults = [
@@ -59,7 +59,7 @@ def read(annotations: Annotations, warn: Callable[[str], object]) -> str:
 
 
 def _guid(provider: Document) -> Document:
-    """The guest knows providers by their GUIDs, which many a name does not need to bring along."""
+    """The guest identifies providers by GUID; for the default ones the name is enough."""
     guid = str(provider.get("providerGuid") or "").strip().strip("{}").lower()
     guid = guid or _GUIDS.get(str(provider.get("providerName") or "").lower(), "")
     return {"providerGuid": guid} if guid else {}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 
-from shim.container.mounts import PIPE, Mapped, directory, ends, is_drive
+from shim.container.mounts import PIPE, MappedMounts, is_drive, mapped_directory, source_and_destination
 from shim.container.process_document import is_absolute_in_container, quote
 from shim.hcs_bindings.errors import UNEXPECTED, ErrorContext, HcsError
 from shim.oci.errors import InvalidSpec
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     Document = dict[str, Any]
     Release = Callable[[], None]
+    #: Adds the source of one mount to the VM, and its entry to the document's mounts.
+    Step = Callable[[Vm, MappedMounts, list[Release]], None]
 
 SANDBOX = "sandbox://"
 # What comes before the reason, in the words of Microsoft's shim.
@@ -59,20 +61,20 @@ class MountPlan:
 
     def __init__(self, spec: Spec, pod_id: str) -> None:
         self._pod_id = pod_id
-        self._steps: list[Callable[[Vm, Mapped, list[Release]], None]] = []
+        self._steps: list[Step] = []
         for mount in spec.mounts:
             self._steps.append(self._step(mount))
 
-    def acquire(self, vm: Vm, releases: list[Release]) -> Mapped:
+    def acquire(self, vm: Vm, releases: list[Release]) -> MappedMounts:
         """The mounts for the container's document. What undoes each step is in `releases`, also on failure."""
-        mapped = Mapped()
+        mapped = MappedMounts()
         for step in self._steps:
             step(vm, mapped, releases)
         mapped.directories += mapped.disks
         return mapped
 
-    def _step(self, mount: Section) -> Callable[[Vm, Mapped, list[Release]], None]:
-        _, destination = ends(mount)
+    def _step(self, mount: Section) -> Step:
+        _, destination = source_and_destination(mount)
         kind, source = _disk_kind(mount)
         if not kind and (given := mount.text("type")):
             known = ", ".join(_DISKS)
@@ -101,16 +103,16 @@ class MountPlan:
                 f"can be mounted; correct {mount.path}.source"
             )
         # Checked as any mount; but shares take paths with a drive, not by volume, and resolve links themselves.
-        entry = directory(mount, source, destination, f"{SHARE_FAILED} {mount.path}: ")
+        entry = mapped_directory(mount, source, destination, f"{SHARE_FAILED} {mount.path}: ")
         return _share({**entry, "HostPath": os.path.normpath(source)})
 
-    def _pipe(self, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
+    def _pipe(self, source: str, destination: str) -> Step:
         name = destination[len(PIPE) :]
         if source.lower().startswith(IN_VM):
             inside = f"{PIPE}{self._pod_id}\\{source[len(IN_VM + PIPE) :]}"
             return lambda vm, mapped, releases: mapped.pipes.append({"ContainerPipeName": name, "HostPath": inside})
 
-        def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+        def acquire(vm: Vm, mapped: MappedMounts, releases: list[Release]) -> None:
             lease = shares_of(vm).add_pipe(source)
             releases.append(lease.release)
             mapped.pipes.append({"ContainerPipeName": name, "HostPath": lease.guest_path})
@@ -118,8 +120,8 @@ class MountPlan:
         return acquire
 
 
-def _share(entry: Document) -> Callable[[Vm, Mapped, list[Release]], None]:
-    def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+def _share(entry: Document) -> Step:
+    def acquire(vm: Vm, mapped: MappedMounts, releases: list[Release]) -> None:
         with ErrorContext(f"{SHARE_FAILED} {entry['ContainerPath']}"):
             lease = vm.shares.add(entry["HostPath"], read_only=bool(entry.get("ReadOnly")))
         releases.append(lease.release)
@@ -128,14 +130,14 @@ def _share(entry: Document) -> Callable[[Vm, Mapped, list[Release]], None]:
     return acquire
 
 
-def _sandbox_directory(mount: Section, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
+def _sandbox_directory(mount: Section, source: str, destination: str) -> Step:
     inside = source[len(SANDBOX) :].replace("/", "\\").strip("\\")
     if not inside or any(part in ("", ".", "..") for part in inside.split("\\")) or '"' in inside:
         raise InvalidSpec(f"{mount.path}.source is {source!r}: give a plain path below {SANDBOX}")
     path = SANDBOX_DIRECTORY + inside
     entry = _entry(mount, path, destination)
 
-    def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+    def acquire(vm: Vm, mapped: MappedMounts, releases: list[Release]) -> None:
         # It may exist already, which is a failure to mkdir and not to dir.
         quoted = quote(path)
         code, output = commands.run_with_output(vm, f"cmd /c mkdir {quoted} & dir {quoted}", stderr=True)
@@ -158,7 +160,7 @@ def _disk_kind(mount: Section) -> tuple[str, str]:
     return (kind if kind in _DISKS else ""), source
 
 
-def _disk(mount: Section, kind: str, source: str, destination: str) -> Callable[[Vm, Mapped, list[Release]], None]:
+def _disk(mount: Section, kind: str, source: str, destination: str) -> Step:
     provider = ""
     if kind == "extensible-virtual-disk":
         scheme, (provider, _, source) = source[: len(EXTENSIBLE)], source[len(EXTENSIBLE) :].partition("/")
@@ -171,7 +173,7 @@ def _disk(mount: Section, kind: str, source: str, destination: str) -> Callable[
         raise InvalidSpec(f"{mount.path}.source names no disk: give its path, such as C:\\disks\\data.vhdx")
     read_only = any(option.lower() == "ro" for option in mount.texts("options"))
 
-    def acquire(vm: Vm, mapped: Mapped, releases: list[Release]) -> None:
+    def acquire(vm: Vm, mapped: MappedMounts, releases: list[Release]) -> None:
         with ErrorContext(f"{DISK_FAILED} {mount.path}"):
             lease = vm.disks.attach(source, read_only=read_only, kind=_DISKS[kind], provider=provider)
         releases.append(lease.release)

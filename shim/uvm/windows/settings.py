@@ -23,6 +23,6 @@ class WindowsVmSettings(VmSettings):
         self.no_direct_map = annotations.flag(names.PHYSICALLY_BACKED) or annotations.flag(names.NO_DIRECT_MAP)
         self.compartments = not annotations.flag(names.NO_COMPARTMENTS)
         self.utc = annotations.flag(names.NO_TIME_ZONE)
-        self.registry = registry_changes.given(spec, names.REGISTRY, warn)
+        self.registry = registry_changes.from_annotation(spec, names.REGISTRY, warn)
         self.forward_logs = annotations.flag(names.FORWARD_LOGS)
         self.log_sources = log_sources.read(annotations, warn) if self.forward_logs else ""

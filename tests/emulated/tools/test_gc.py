@@ -190,7 +190,7 @@ def test_gc_reports_and_keeps_entries_that_cannot_be_released(tools: ToolShims) 
     with ledger.open("a") as file:
         file.write('{"n":"9","enter":"comet","id":"x"}\n')  # a kind that only a later version knows
     done = tools.run_tool("gc", "--yes")
-    assert done.returncode == 1 and "free a comet" in done.stderr and "failed" in done.stdout
+    assert done.returncode == 1 and "release a comet" in done.stderr and "failed" in done.stdout
     assert [entry.kind for entry in read_entries(str(shim.path))[0]] == ["comet"] and tools.mounts() == []
     with ledger.open("a") as file:
         file.write('{"n":"9","strike":"comet"}\n')

@@ -9,7 +9,7 @@ import pytest
 
 from shim.api.types import Mount
 from shim.container import credentials, document, layers, mounts, registry_changes, resources
-from shim.container.layers import ReadyRoot, Root, SnapshotMounts, WindowsLayers
+from shim.container.layers import MountedRoot, Root, SnapshotMounts, WindowsLayers
 from shim.oci.annotations import container as names
 from shim.oci.errors import FAILED_PRECONDITION, NO_KIND, InvalidSpec
 from shim.oci.spec import Spec
@@ -37,7 +37,7 @@ def no_warning(sentence: str) -> None:
 
 def built(values: dict[str, Any], namespace: str = "", **more: Any) -> dict[str, Any]:
     spec = Spec({"windows": {}, **values})
-    draft = document.draft("c1", spec, mounts.mapped(spec), 8, no_warning)
+    draft = document.draft("c1", spec, mounts.from_spec(spec), 8, no_warning)
     return document.complete(draft, Root(VOLUME, LAYERS), namespace, **more)
 
 
@@ -146,7 +146,7 @@ class TestGoldenDocuments:
             {"destination": "/data", "type": "bind", "source": str(tmp_path), "options": ["rbind", "ro"]},
         ]
         spec = Spec({"linux": linux, "mounts": given, "hostname": "h"})
-        draft = document.draft("c1", spec, mounts.mapped(spec), 8, no_warning)
+        draft = document.draft("c1", spec, mounts.from_spec(spec), 8, no_warning)
         assert document.complete(draft, Root("/bundle/rootfs"), "")["Container"] == {
             "GuestOs": {"HostName": "h"},
             "Storage": {"Path": "/bundle/rootfs"},
@@ -295,13 +295,13 @@ class TestMountRefusals:
     )
     def test_windows(self, mount: dict[str, str], said: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
-            mounts.mapped(Spec({"windows": {}, "mounts": [mount]}))
+            mounts.from_spec(Spec({"windows": {}, "mounts": [mount]}))
         assert said in str(caught.value)
 
     def test_linux(self) -> None:
         mount = {"source": "/tmp", "destination": "data", "type": "bind"}
         with pytest.raises(InvalidSpec, match="absolute path, such as /data"):
-            mounts.mapped(Spec({"linux": {}, "mounts": [mount]}))
+            mounts.from_spec(Spec({"linux": {}, "mounts": [mount]}))
 
 
 class TestRootFileSystems:
@@ -325,9 +325,9 @@ class TestRootFileSystems:
     def test_a_root_that_is_ready(self, tmp_path: Path) -> None:
         (tmp_path / "rootfs").mkdir()
         relative = self.plan({"linux": {}, "root": {"path": "rootfs"}}, bundle=str(tmp_path))
-        assert isinstance(relative, ReadyRoot) and relative.path == str(tmp_path / "rootfs")
+        assert isinstance(relative, MountedRoot) and relative.path == str(tmp_path / "rootfs")
         volume = self.plan({"root": {"path": VOLUME[:-1]}})
-        assert isinstance(volume, ReadyRoot) and volume.path == VOLUME
+        assert isinstance(volume, MountedRoot) and volume.path == VOLUME
 
     @pytest.mark.parametrize(
         ("values", "rootfs", "kind", "said"),

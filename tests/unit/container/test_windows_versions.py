@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shim.api.types import Mount
 from shim.container import compatibility, image_version
-from shim.container.layers import ReadyRoot, SnapshotMounts, WindowsLayers
+from shim.container.layers import MountedRoot, SnapshotMounts, WindowsLayers
 from shim.container.registry_hive import Hive, HiveError
 from shim.hcs_bindings import windows_version
 from shim.oci.annotations import container as names
@@ -147,7 +147,7 @@ def test_stand_in_images_tell_theirs(tmp_path: Path) -> None:
     stand_in(tmp_path / "layer" / "Files")
     root = stand_in(tmp_path / "root", "10.0.17763.1")
     assert image_version.build_of(WindowsLayers("/s", ["/none", str(tmp_path / "layer")])) == 20348
-    assert image_version.build_of(ReadyRoot(str(root))) == 17763
+    assert image_version.build_of(MountedRoot(str(root))) == 17763
     overlay = Mount(type="overlay", source="overlay", options=[f"lowerdir=/none:{root}", "upperdir=/u", "workdir=/w"])
     bind = Mount(type="bind", source=str(root), options=["rbind"])
     assert image_version.build_of(SnapshotMounts([overlay], "/t")) == 17763

@@ -44,14 +44,14 @@ def container(annotations: dict[str, str], **windows: Any) -> dict[str, Any]:
     """The document of a container without a VM."""
     spec = normalized(annotations, **windows)
     warned: list[str] = []
-    return document.draft("c1", spec, mounts.mapped(spec), 8, warned.append)
+    return document.draft("c1", spec, mounts.from_spec(spec), 8, warned.append)
 
 
 def refusal(annotations: dict[str, str], **windows: Any) -> InvalidSpec:
     with pytest.raises(InvalidSpec) as caught:
         spec = normalized(annotations, **windows)
         credentials.from_spec(spec)
-        document.draft("c1", spec, mounts.mapped(spec), 8, lambda sentence: None)
+        document.draft("c1", spec, mounts.from_spec(spec), 8, lambda sentence: None)
     return caught.value
 
 

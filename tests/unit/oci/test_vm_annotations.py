@@ -156,11 +156,11 @@ def numa_nodes() -> None:
 
 
 def numa_processors() -> None:
-    assert "make them equal" in str(refusal({**LISTED, names.NUMA_PROCESSORS: "1,2"}))
+    assert "give equal numbers" in str(refusal({**LISTED, names.NUMA_PROCESSORS: "1,2"}))
 
 
 def numa_memory() -> None:
-    assert "make them equal" in str(refusal({**LISTED, names.NUMA_MEMORY: "512,510"}))
+    assert "give equal numbers" in str(refusal({**LISTED, names.NUMA_MEMORY: "512,510"}))
 
 
 def storage_bandwidth() -> None:

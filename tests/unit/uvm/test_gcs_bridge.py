@@ -152,13 +152,13 @@ def test_a_silent_guest_ends_the_bridge(link: Link) -> None:
 def test_garbage_ends_the_bridge_with_a_reason(link: Link) -> None:
     link.guest.sock.sendall(b"\xff" * 64)
     assert link.closed.wait(60)
-    assert "broke the bridge protocol" in str(link.end)
+    assert "violated the bridge protocol" in str(link.end)
 
 
 def test_a_request_from_the_guest_is_refused(link: Link) -> None:
     link.guest.sock.sendall(protocol.encode(protocol.REQUEST, protocol.START, 0, {}))
     assert link.closed.wait(60)
-    assert "only the host asks" in str(link.end)
+    assert "only the host sends requests" in str(link.end)
 
 
 def test_a_late_answer_is_ignored(link: Link) -> None:
