@@ -89,7 +89,7 @@ def test_a_namespace_that_is_gone(vms: VmShims) -> None:
     shim.delete()
     shim = start(vms, "c2", in_vm=True, networkNamespace=NOWHERE)
     message = refused(status.UNKNOWN, create, vms, shim, in_vm=True)
-    assert NOWHERE in message and "make the pod anew" in message
+    assert NOWHERE in message and "create the pod again" in message
     eventually(lambda: not vms.left(), "nothing left")
 
 
@@ -97,6 +97,6 @@ def test_a_namespace_that_is_gone(vms: VmShims) -> None:
 def test_an_endpoint_that_is_gone(vms: VmShims, in_vm: bool) -> None:
     shim = start(vms, "c1", in_vm=in_vm, endpointList=[NOWHERE])
     message = refused(status.UNKNOWN, create, vms, shim, in_vm=in_vm)
-    assert NOWHERE in message and "make the pod anew" in message
+    assert NOWHERE in message and "create the pod again" in message
     assert network.namespaces() == []
     eventually(lambda: not vms.left(), "nothing left")
