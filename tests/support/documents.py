@@ -1,4 +1,4 @@
-"""Documents that tests of the service start from."""
+"""Base documents for tests of the service."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def container(**members: Any) -> dict[str, Any]:
     return {"SchemaVersion": VERSION, "Owner": "tests", "Container": members}
 
 
-def lasting(**members: Any) -> dict[str, Any]:
-    """A container that ends with its last handle."""
+def terminates_on_last_handle(**members: Any) -> dict[str, Any]:
+    """A container that terminates with its last handle."""
     return container(**members) | {"ShouldTerminateOnLastHandleClosed": True}
 
 
-def machine(**members: Any) -> dict[str, Any]:
+def virtual_machine(**members: Any) -> dict[str, Any]:
     """A utility VM; keyword arguments are members of VirtualMachine.Devices."""
     return {
         "SchemaVersion": VERSION,

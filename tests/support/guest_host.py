@@ -1,4 +1,4 @@
-"""The host's side of a guest bridge, as small as tests of the guest service need it."""
+"""The host's end of a GCS bridge, as far as tests of the guest service need it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Listener:
 
 
 class Bridge:
-    """An accepted bridge. `call` waits for the answer; notifications are collected."""
+    """An accepted bridge. `call` waits for the response; notifications are collected."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -82,7 +82,7 @@ class Bridge:
         return answer
 
     def refused(self, procedure: int, container: str, **members: Any) -> str:
-        """The code of a refusal, as eight hex digits."""
+        """The code of an error response, as eight hex digits."""
         answer = self.call(procedure, container, **members)
         assert answer["Result"] != 0 and answer["ErrorMessage"] and answer["ErrorRecords"], answer
         return f"{answer['Result'] & 0xFFFFFFFF:08X}"

@@ -1,7 +1,7 @@
-"""The native library against a service whose answers a test writes itself.
+"""The native library with a service whose responses a test writes itself.
 
-The service is the emulator's real transport with a dispatcher of the test's own, in a thread of the test process; the
-library is loaded into the same process, as the shim loads it.
+The service is the emulator's real transport with a dispatcher of the test, in a thread of the test process; the library
+is loaded into the same process, as the shim loads it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_AVAILABLE = 0x80370114
 DISCONNECT = 0x8037011E
 GENERIC_ALL = 0x10000000
 
-# What the shim's own declarations do not have, because the shim does not call it.
+# Functions that the shim does not declare, because it does not call them.
 MORE = """
 HCS_OPERATION WINAPI HcsCreateOperationWithNotifications(int32_t types, const void *context, HCS_EVENT_CALLBACK cb);
 void * WINAPI HcsGetOperationContext(HCS_OPERATION operation);
@@ -66,7 +66,7 @@ class Library:
         status = ffi.typeof(function).result is ffi.typeof("int32_t")
 
         def call(*arguments: Any) -> Any:
-            # A new buffer for every string lives until the call returns.
+            # The buffer of every string must live until the call returns.
             held = [ffi.new("char16_t[]", value) if isinstance(value, str) else value for value in arguments]
             outcome = function(*(ffi.NULL if value is None else value for value in held))
             return outcome & 0xFFFFFFFF if status else outcome
@@ -74,7 +74,7 @@ class Library:
         return call
 
     def take(self, pointer: Any) -> str | None:
-        """The document that an out parameter got."""
+        """The document of an out parameter, which is released."""
         if pointer[0] == ffi.NULL:
             return None
         text: str = ffi.string(pointer[0])
@@ -104,7 +104,7 @@ class Library:
             self.HcsCloseOperation(operation)
 
     def run(self, name: str, *arguments: Any, timeout: int = 20_000) -> tuple[int, str | None]:
-        """A tracked call and its result; OPERATION in the arguments stands for the operation."""
+        """A tracked call and its result; OPERATION in the arguments is replaced by the operation."""
         with self.operation() as operation:
             code = getattr(self, name)(*(operation if value is OPERATION else value for value in arguments))
             return self.result(operation, timeout) if code == 0 else (code, None)
@@ -115,7 +115,7 @@ Handler = Callable[[Client, Request], Any]
 
 
 class Scripted:
-    """A dispatcher: calls without a handler of their own succeed, and those that open something give a new handle."""
+    """A dispatcher: calls without a handler succeed, and those that open an object return a new handle."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
@@ -148,7 +148,7 @@ class Scripted:
         return [request.call for request in self.requests]
 
     def do(self, action: Callable[[], Any]) -> Any:
-        """Run something in the service's thread."""
+        """Run an action in the service's thread."""
 
         async def run() -> Any:
             return action()

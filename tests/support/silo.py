@@ -1,4 +1,4 @@
-"""What the silo tests share: a silo for the length of a test, and a process run to its end."""
+"""Helpers of the silo tests: a silo for the duration of a test, and a process that runs to its exit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def programs() -> None:
 
 
 def in_loop(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run a coroutine test in a loop of its own."""
+    """Run a coroutine test in an event loop of its own."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **keywords: Any) -> None:
@@ -56,14 +56,14 @@ class Result:
 
 
 async def read_all(descriptor: int) -> bytes:
-    """Everything up to the end of the stream, without holding up the loop."""
+    """Everything up to the end of the stream, without blocking the loop."""
 
     def drain() -> bytes:
         parts = []
         while True:
             try:
                 part = os.read(descriptor, 65536)
-            except OSError:  # a console whose last process has gone
+            except OSError:  # a console whose last process has exited
                 part = b""
             if not part:
                 return b"".join(parts)
@@ -73,7 +73,7 @@ async def read_all(descriptor: int) -> bytes:
 
 
 async def finished(silo: Silo, command_line: str, stdin: bytes | None = None, **parameters: Any) -> Result:
-    """Run a command to its end."""
+    """Run a command to its exit."""
     pipes = {"CreateStdInPipe": stdin is not None, "CreateStdOutPipe": True, "CreateStdErrPipe": True}
     process = await silo.spawn({"CommandLine": command_line, **pipes, **parameters})
     try:
@@ -89,7 +89,7 @@ async def finished(silo: Silo, command_line: str, stdin: bytes | None = None, **
 
 
 async def until(condition: Callable[[], bool], what: str) -> None:
-    """Poll for a condition; the test fails with `what` when it never comes."""
+    """Poll until a condition holds; fails with `what` at the deadline."""
     for _ in range(int(DEADLINE / 0.01)):
         if condition():
             return
@@ -98,7 +98,7 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 async def read_until(process: SiloProcess, text: bytes) -> bytes:
-    """Output of a process up to and with `text`."""
+    """Output of a process up to and including `text`."""
     assert process.stdout is not None
     seen = b""
     while text not in seen:

@@ -1,4 +1,4 @@
-"""A utility VM made by HCS calls alone, and its guest spoken to by frames: what tests of both share."""
+"""A utility VM created by HCS calls alone, and its guest driven by bridge frames."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Vm:
     def document(self) -> dict[str, Any]:
         shares = [{"Name": "os", "Path": str(self.directory / "UtilityVM" / "Files"), "Options": {"ReadOnly": True}}]
         disks = {"0": {"Type": "VirtualDisk", "Path": self.scratch}}
-        return documents.machine(VirtualSmb={"Shares": shares}, Scsi={CONTROLLER: {"Attachments": disks}})
+        return documents.virtual_machine(VirtualSmb={"Shares": shares}, Scsi={CONTROLLER: {"Attachments": disks}})
 
     def create(self, document: dict[str, Any] | None = None) -> None:
         self.handle = self.client.ok("HcsCreateComputeSystem", "pod@vm", document or self.document()).handle
@@ -105,7 +105,8 @@ def negotiated(bridge: Bridge) -> Bridge:
 
 
 def prepared(vm: Vm, bridge: Bridge, lun: str = "1", mount: str = "c:\\mounts\\scsi\\m0") -> str:
-    """A container's storage in the guest: layer share, scratch disk, both combined. The storage path."""
+    """Prepare a container's storage in the guest: layer share, scratch disk, both combined. Returns the storage path.
+    """
     vm.modify(DEVICES + "VirtualSmb/Shares", "Add", {"Name": "s1", "Path": vm.layer, "Options": {"ReadOnly": True}})
     disk = vm.make_disk(f"scratch{lun}/sandbox.vhdx")
     attachment = {"Type": "VirtualDisk", "Path": disk}
@@ -121,7 +122,7 @@ def config(mount: str, **members: Any) -> str:
 
 
 def send(stream: socket.socket | None, data: bytes | None) -> None:
-    """All input, then its end."""
+    """Send all input, then half-close."""
     if stream is not None and data is not None:
         stream.sendall(data)
         stream.close()
@@ -148,7 +149,7 @@ def execute(vm: Vm, bridge: Bridge, container: str, command: str, data: bytes | 
 
 
 def running_container(vm: Vm, bridge: Bridge) -> int:
-    """A container with a sleeper in it; the sleeper's pid."""
+    """A container with a sleeping process in it; the pid of that process."""
     bridge.ok(bridge_frames.CREATE, "app", ContainerConfig=config(prepared(vm, bridge)))
     bridge.ok(bridge_frames.START, "app")
     settings = {"ProcessParameters": json.dumps({"CommandLine": "cmd /c ping -t localhost"})}

@@ -1,4 +1,4 @@
-"""A client that speaks the service's own wire, for tests of the service that need no native library."""
+"""A client of the service's wire protocol, for tests of the service without the native library."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Answer:
 
     @property
     def places(self) -> list[str]:
-        """What the error events are about."""
+        """The places that the error events name."""
         events = (self.document or {}).get("ErrorEvents", ())
         return [item["Value"] for event in events for item in event.get("Data", ())]
 
     def read(self) -> bytes:
-        """Everything on stdout, until its end."""
+        """All of stdout, until it is closed."""
         assert self.stdout is not None
         with open(self.stdout, "rb") as stream:
             self.stdout = None
@@ -109,7 +109,7 @@ class WireClient:
         return answer
 
     def wait_event(self, handle: int, event: int) -> Any:
-        """The document of an event, which may have come already."""
+        """Wait for an event; its document."""
 
         def found() -> tuple[int, int, Any] | None:
             return next((entry for entry in self.events if entry[:2] == (handle, event)), None)

@@ -1,4 +1,4 @@
-"""The native library: every export, as it reaches the service and comes back."""
+"""The native library: the request and the response of every export."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def driver() -> Any:
     return ffi.new("DriverInfo *", {"Flavour": 1, "HomeDir": HOME})
 
 
-def test_all_that_the_shim_declares_is_exported(lib: Library) -> None:
+def test_every_function_that_the_shim_declares_is_exported(lib: Library) -> None:
     declared = re.findall(r"WINAPI (\w+)\(", (ROOT / "shim" / "hcs_bindings" / "hcs.h").read_text())
     assert len(declared) > 80
     assert [name for name in declared if not hasattr(lib.raw, name)] == []
 
 
-def test_every_call_of_the_table_is_exported(lib: Library) -> None:
+def test_every_call_of_calls_def_is_exported(lib: Library) -> None:
     probe = FFI()
     probe.cdef("".join(f"void {name}(void);" for name in CALLS_BY_NAME))
     exports = probe.dlopen(str(lib.path))
@@ -60,7 +60,7 @@ SIMPLE = [
 
 
 @pytest.mark.parametrize(("name", "strings"), SIMPLE)
-def test_calls_of_strings(service: Scripted, lib: Library, name: str, strings: list[str | None]) -> None:
+def test_string_arguments_are_sent(service: Scripted, lib: Library, name: str, strings: list[str | None]) -> None:
     assert getattr(lib, name)(*strings) == 0
     assert service.requests == [Request(name, strings=strings)]
     service.handlers[name] = lambda *_: Reply(0x80070005)
@@ -68,7 +68,7 @@ def test_calls_of_strings(service: Scripted, lib: Library, name: str, strings: l
 
 
 @pytest.mark.parametrize("name", ["HcsGetServiceProperties", "HcsModifyServiceSettings"])
-def test_service_calls(service: Scripted, lib: Library, name: str) -> None:
+def test_service_calls_return_documents(service: Scripted, lib: Library, name: str) -> None:
     document = ffi.new("PWSTR *")
     service.handlers[name] = lambda client, request: Reply(document=f"[{request.strings[0]}]")
     assert getattr(lib, name)("{}", document) == 0
@@ -79,12 +79,12 @@ def test_service_calls(service: Scripted, lib: Library, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["ActivateLayer", "DeactivateLayer", "UnprepareLayer", "DestroyLayer"])
-def test_layer_calls(service: Scripted, lib: Library, name: str) -> None:
+def test_layer_calls_send_the_layer_id(service: Scripted, lib: Library, name: str) -> None:
     assert getattr(lib, name)(driver(), "C:\\layers\\1") == 0
     assert service.requests == [Request(name, strings=["C:\\layers\\1"])]
 
 
-def test_layers_with_parents(service: Scripted, lib: Library) -> None:
+def test_parent_layers_are_sent_as_pairs(service: Scripted, lib: Library) -> None:
     paths = [ffi.new("char16_t[]", text) for text in ("C:\\layers\\2", "C:\\layers\\1")]
     parents = ffi.new("WC_LAYER_DESCRIPTOR[2]")
     for parent, path in zip(parents, paths, strict=True):
@@ -105,7 +105,7 @@ def test_layers_with_parents(service: Scripted, lib: Library) -> None:
     ]
 
 
-def test_layer_questions(service: Scripted, lib: Library) -> None:
+def test_layer_queries_return_values(service: Scripted, lib: Library) -> None:
     length, exists, identity = ffi.new("size_t *"), ffi.new("ULONG *"), ffi.new("GUID *")
     path = "\\\\?\\Volume{5c8ae2a0}"
     service.handlers["GetLayerMountPath"] = lambda *_: Reply(document=path)
@@ -129,7 +129,7 @@ def test_layer_questions(service: Scripted, lib: Library) -> None:
     assert lib.NameToGuid("layer", identity) == 0x8000FFFF
 
 
-def test_disks(service: Scripted, lib: Library) -> None:
+def test_virtual_disk_handles(service: Scripted, lib: Library) -> None:
     disk, path, size = ffi.new("HANDLE *"), ffi.new("PWSTR *"), ffi.new("ULONG *")
     service.handlers["HcsGetLayerVhdMountPath"] = lambda *_: Reply(document="volume")
     service.handlers["GetVirtualDiskPhysicalPath"] = lambda *_: Reply(document="\\\\.\\PhysicalDrive3")
@@ -162,7 +162,7 @@ def test_disks(service: Scripted, lib: Library) -> None:
 
 
 @pytest.mark.parametrize("one", ["Namespace", "Endpoint", "Network"])
-def test_networking(service: Scripted, lib: Library, one: str) -> None:
+def test_network_calls_and_handles(service: Scripted, lib: Library, one: str) -> None:
     handle, answer, error = ffi.new("HANDLE *"), ffi.new("PWSTR *"), ffi.new("PWSTR *")
     service.handlers[f"HcnEnumerate{one}s"] = lambda *_: Reply(document="[]")
     service.handlers[f"HcnOpen{one}"] = lambda *_: Reply(handle=5)
@@ -183,7 +183,7 @@ def test_networking(service: Scripted, lib: Library, one: str) -> None:
     assert service.requests[-1] == Request(f"HcnClose{one}", handle=5)
 
 
-def test_creating_networks_namespaces_and_endpoints(service: Scripted, lib: Library) -> None:
+def test_network_objects_are_created_with_id_and_settings(service: Scripted, lib: Library) -> None:
     network, other, error = ffi.new("HANDLE *"), ffi.new("HANDLE *"), ffi.new("PWSTR *")
     for name in ("HcnCreateNetwork", "HcnCreateNamespace", "HcnCreateEndpoint"):
         service.handlers[name] = lambda *_: Reply(handle=service.new_handle())
@@ -197,7 +197,7 @@ def test_creating_networks_namespaces_and_endpoints(service: Scripted, lib: Libr
     lib.HcnCloseNetwork(network[0])
 
 
-def test_hns_call(service: Scripted, lib: Library) -> None:
+def test_hns_call_returns_the_response(service: Scripted, lib: Library) -> None:
     response = ffi.new("PWSTR *")
     service.handlers["HNSCall"] = lambda *_: Reply(document='{"Success": true}')
     assert lib.HNSCall("GET", "/globals/version", "", response) == 0
@@ -222,7 +222,7 @@ TRACKED = [
 
 
 @pytest.mark.parametrize(("name", "number"), TRACKED)
-def test_types_of_operations(service: Scripted, lib: Library, name: str, number: int) -> None:
+def test_operation_types_of_tracked_calls(service: Scripted, lib: Library, name: str, number: int) -> None:
     system, process = lib.open(), ffi.new("HCS_PROCESS *")
     assert lib.HcsOpenProcess(system, 4, 0x10000000, process) == 0
     subject, handle = (process[0], 102) if "Process" in name else (system, 101)

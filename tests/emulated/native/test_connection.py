@@ -1,4 +1,4 @@
-"""The native library: connecting, losing the connection, starting the service, forks, many clients."""
+"""The native library: connect, lost connections, start of the service, forks, many clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.scripted_service import (
     scripted_service,
 )
 
-# A client process; what it does is appended.
+# The start of a client program; the test appends the rest.
 CLIENT = "from tests.support.scripted_service import *\nlib = Library()\ndocument = ffi.new('PWSTR *')\n"
 
 
@@ -46,7 +46,7 @@ def run_client(directory: Path, program: str) -> str:
     return output
 
 
-def test_calls_under_way_fail_when_the_connection_is_lost(tmp_path: Path, lib: Library) -> None:
+def test_pending_calls_fail_when_the_connection_is_lost(tmp_path: Path, lib: Library) -> None:
     async def never(client: Client, request: Request) -> Reply:
         await asyncio.Event().wait()
         raise AssertionError
@@ -79,14 +79,14 @@ def test_calls_under_way_fail_when_the_connection_is_lost(tmp_path: Path, lib: L
         lib.HcsCloseComputeSystem(created[0])
 
 
-def test_a_service_that_was_replaced(tmp_path: Path, lib: Library) -> None:
+def test_replaced_service_is_used_for_new_calls(tmp_path: Path, lib: Library) -> None:
     for name in ("one", "two", "three"):
         with scripted_service(tmp_path / name) as service:
             assert lib.HcsGetServiceProperties(None, None) == 0, "at once, even if the loss was not noticed yet"
             assert service.names() == ["HcsGetServiceProperties"]
 
 
-def test_a_service_that_sends_garbage(tmp_path: Path, lib: Library) -> None:
+def test_invalid_frame_from_the_service_closes_the_connection(tmp_path: Path, lib: Library) -> None:
     def garbage(client: Client, request: Request) -> Reply:
         client._socket.send(b"\xff" * 64)
         return Reply()
@@ -97,7 +97,7 @@ def test_a_service_that_sends_garbage(tmp_path: Path, lib: Library) -> None:
         eventually(lambda: not service.server.clients)
 
 
-def test_no_directory(tmp_path: Path, lib: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_directory_is_reported(tmp_path: Path, lib: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     document = ffi.new("PWSTR *")
     for directory, message in ((tmp_path / "no" / "parent", "cannot make"), (tmp_path / ("x" * 120), "too long")):
         monkeypatch.setenv("HCS_EMULATOR_DIR", str(directory))
@@ -108,7 +108,7 @@ def test_no_directory(tmp_path: Path, lib: Library, monkeypatch: pytest.MonkeyPa
             assert message in error_message(lib.result_now(operation)[1])
 
 
-def test_no_launcher(tmp_path: Path) -> None:
+def test_missing_launcher_is_reported(tmp_path: Path) -> None:
     program = """
 import shutil
 alone = os.path.join(os.environ["HCS_EMULATOR_DIR"], "libcomputecore.so")
@@ -122,7 +122,7 @@ print(hex(lib.HcsGetServiceProperties(None, document)), error_message(lib.take(d
 
 
 def launcher(directory: Path, script: str) -> str:
-    """A copy of the library beside a launcher of the test's own; gives the lines that load it."""
+    """Create a copy of the library beside a launcher script; returns the Python lines that load it."""
     directory.mkdir()
     (directory / "hcs-emulator-service").write_text(script)
     (directory / "hcs-emulator-service").chmod(0o755)
@@ -131,7 +131,7 @@ def launcher(directory: Path, script: str) -> str:
     return f"lib.raw = ffi.dlopen({str(copy)!r})\n"
 
 
-def test_a_service_that_cannot_start(tmp_path: Path) -> None:
+def test_failed_start_of_the_service_is_reported(tmp_path: Path) -> None:
     program = launcher(tmp_path / "library", "#!/bin/sh\necho no wheels >&2\nexit 1\n")
     program += "print(hex(lib.HcsGetServiceProperties(None, document)), error_message(lib.take(document)))"
     (tmp_path / "run").mkdir()
@@ -160,8 +160,8 @@ asyncio.run(main())
 """
 
 
-def test_the_service_is_started_on_demand_once(tmp_path: Path) -> None:
-    """Many clients find no service: one is started, apart from them all, and serves them all."""
+def test_service_is_started_on_demand_once(tmp_path: Path) -> None:
+    """Many clients find no service: one is started, detached from all of them, and serves them all."""
     script = tmp_path / "service.py"
     script.write_text(SERVICE.format(root=str(ROOT)))
     program = launcher(tmp_path / "library", f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
@@ -187,7 +187,7 @@ def test_the_service_is_started_on_demand_once(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_fork_has_a_connection_of_its_own(tmp_path: Path) -> None:
+def test_forked_child_has_a_connection_of_its_own(tmp_path: Path) -> None:
     program = f"""
 system = lib.open("parent")
 child = os.fork()
@@ -211,7 +211,7 @@ assert lib.run("HcsStartComputeSystem", system, OPERATION, None) == (0, None)
         eventually(lambda: sorted(client.pid for client in service.gone) == sorted(pids))
 
 
-def test_a_fork_does_not_keep_the_parent_connected(tmp_path: Path) -> None:
+def test_forked_child_does_not_keep_the_parent_connected(tmp_path: Path) -> None:
     program = """
 lib.open()
 ready, other = os.pipe()
@@ -231,7 +231,7 @@ os._exit(0)
             os.kill(forked, signal.SIGKILL)
 
 
-def test_a_client_that_dies_in_the_middle_of_a_call(tmp_path: Path, lib: Library) -> None:
+def test_client_death_during_a_call_is_noticed(tmp_path: Path, lib: Library) -> None:
     with scripted_service(tmp_path) as service:
         going_on = asyncio.Event()
 
@@ -257,8 +257,8 @@ signal.pause()
         assert service.gone[0] is service.gone[1]
 
 
-def test_a_hundred_clients(tmp_path: Path) -> None:
-    """Processes with connections of their own, all at once."""
+def test_hundred_client_processes_are_served(tmp_path: Path) -> None:
+    """Concurrent processes, each with a connection of its own."""
     program = """
 import sys
 def client():
@@ -285,8 +285,8 @@ assert all(os.waitpid(child, 0)[1] == 0 for child in children)
         eventually(lambda: not service.server.clients)
 
 
-def test_a_client_without_descriptors_left(tmp_path: Path) -> None:
-    """The pipes of its process cannot be passed: that call fails, and nothing else."""
+def test_client_without_free_descriptors_fails_one_call_only(tmp_path: Path) -> None:
+    """The pipes of its process cannot be passed: only that call fails."""
     program = """
 import resource
 system, process, info = lib.open(), ffi.new("HCS_PROCESS *"), ffi.new("HCS_PROCESS_INFORMATION *")
@@ -315,8 +315,8 @@ assert len({info.StdInput, info.StdOutput, info.StdError}) == 3
         run_client(tmp_path, program)
 
 
-def test_an_interpreter_may_exit_while_events_come(tmp_path: Path) -> None:
-    """A callback into an interpreter that is gone would crash, so handles are closed first, as the bindings do."""
+def test_interpreter_exit_during_events_is_safe(tmp_path: Path) -> None:
+    """A callback into a finalized interpreter would crash, so handles are closed first, as the bindings do."""
     program = """
 import atexit
 system = lib.open()
@@ -342,8 +342,8 @@ assert lib.HcsSetComputeSystemCallback(system, 0, None, callback) == 0
         eventually(lambda: len(service.gone) == 5)
 
 
-def test_signals_reach_the_program_not_the_library(tmp_path: Path) -> None:
-    """A signal handled in a thread of the library's would leave the main thread asleep."""
+def test_signals_are_not_delivered_to_library_threads(tmp_path: Path) -> None:
+    """A signal delivered to a thread of the library would not wake the main thread."""
     program = """
 import signal
 system = lib.open()
@@ -360,7 +360,7 @@ assert blocked and all(int(line.split()[1], 16) & 1 << signal.SIGTERM - 1 for li
         run_client(tmp_path, program)
 
 
-def test_timeouts_hold_when_the_service_is_frozen(emulator: Emulator) -> None:
+def test_timeout_expires_while_the_service_is_stopped(emulator: Emulator) -> None:
     program = f"""
 import signal, time
 with lib.operation() as operation:

@@ -26,7 +26,7 @@ SERVICE_DISCONNECT = 0x02000000
 
 
 class Recorder:
-    """Keeps the events that a callback got; can hold the callback back."""
+    """Records the events of a callback; can block the callback."""
 
     def __init__(self) -> None:
         self.events: list[tuple[int, str | None, int]] = []
@@ -44,7 +44,7 @@ class Recorder:
         self.leave.wait(20)
 
 
-def test_events_reach_their_handle_in_order(service: Scripted, lib: Library) -> None:
+def test_events_are_delivered_to_their_handle_in_order(service: Scripted, lib: Library) -> None:
     first, second, recorder = lib.open(), lib.open(), Recorder()
     assert lib.HcsSetComputeSystemCallback(first, 0, ffi.cast("void *", 1), recorder.callback) == 0
     assert lib.HcsSetComputeSystemCallback(second, 4, ffi.cast("void *", 2), recorder.callback) == 0
@@ -60,7 +60,7 @@ def test_events_reach_their_handle_in_order(service: Scripted, lib: Library) -> 
     lib.HcsCloseComputeSystem(second)
 
 
-def test_one_callback_per_handle(service: Scripted, lib: Library) -> None:
+def test_second_callback_of_a_handle_is_refused(service: Scripted, lib: Library) -> None:
     system, again, recorder = lib.open(), lib.open(), Recorder()
     assert lib.HcsSetComputeSystemCallback(system, 0, None, recorder.callback) == 0
     assert lib.HcsSetComputeSystemCallback(system, 0, None, recorder.callback) == CALLBACK_ALREADY_SET
@@ -70,7 +70,7 @@ def test_one_callback_per_handle(service: Scripted, lib: Library) -> None:
     assert lib.HcsSetComputeSystemCallback(system, 0, None, recorder.callback) == E_INVALID_HANDLE
 
 
-def test_a_refused_registration_can_be_tried_again(service: Scripted, lib: Library) -> None:
+def test_refused_registration_can_be_retried(service: Scripted, lib: Library) -> None:
     system, recorder = lib.open(), Recorder()
     service.handlers["HcsSetComputeSystemCallback"] = lambda *_: Reply(0x80370105)
     assert lib.HcsSetComputeSystemCallback(system, 0, None, recorder.callback) == 0x80370105
@@ -79,9 +79,9 @@ def test_a_refused_registration_can_be_tried_again(service: Scripted, lib: Libra
     lib.HcsCloseComputeSystem(system)
 
 
-def test_an_exit_that_came_before_the_registration(service: Scripted, lib: Library) -> None:
+def test_exit_event_before_the_registration_response_is_delivered(service: Scripted, lib: Library) -> None:
     def registered(client: Client, request: Request) -> Reply:
-        client.send_event(request.handle, 0x10000, '{"ExitCode": 3}')  # before the answer, the hardest order
+        client.send_event(request.handle, 0x10000, '{"ExitCode": 3}')  # before the response, the most difficult order
         return Reply()
 
     service.handlers["HcsSetProcessCallback"] = registered
@@ -94,7 +94,7 @@ def test_an_exit_that_came_before_the_registration(service: Scripted, lib: Libra
     lib.HcsCloseComputeSystem(system)
 
 
-def test_close_waits_for_the_running_callback_and_drops_the_rest(service: Scripted, lib: Library) -> None:
+def test_close_waits_for_the_running_callback_and_drops_later_events(service: Scripted, lib: Library) -> None:
     system, recorder = lib.open(), Recorder()
     recorder.leave.clear()
     assert lib.HcsSetComputeSystemCallback(system, 0, None, recorder.callback) == 0
@@ -122,7 +122,7 @@ def test_close_waits_for_the_running_callback_and_drops_the_rest(service: Script
     lib.HcsCloseComputeSystem(other)
 
 
-def test_other_handles_can_be_used_and_closed_in_a_callback(service: Scripted, lib: Library) -> None:
+def test_callback_can_use_and_close_other_handles(service: Scripted, lib: Library) -> None:
     system, other, done = lib.open(), lib.open(), threading.Event()
     codes: list[object] = []
 
@@ -139,7 +139,7 @@ def test_other_handles_can_be_used_and_closed_in_a_callback(service: Scripted, l
     lib.HcsCloseComputeSystem(system)
 
 
-def test_a_handle_closed_in_its_own_callback_does_not_hang(
+def test_handle_closed_in_its_own_callback_does_not_hang(
     service: Scripted, lib: Library, capfd: pytest.CaptureFixture[str]
 ) -> None:
     system, done = lib.open(), threading.Event()
@@ -155,7 +155,7 @@ def test_a_handle_closed_in_its_own_callback_does_not_hang(
     assert "never returns" in capfd.readouterr().err
 
 
-def test_a_lost_connection_is_told_to_all_handles(service: Scripted, lib: Library) -> None:
+def test_lost_connection_sends_disconnect_to_all_handles(service: Scripted, lib: Library) -> None:
     system, silent, process, recorder = lib.open(), lib.open(), ffi.new("HCS_PROCESS *"), Recorder()
     assert lib.HcsOpenProcess(system, 1, GENERIC_ALL, process) == 0
     assert lib.HcsSetComputeSystemCallback(system, 0, ffi.cast("void *", 1), recorder.callback) == 0
@@ -173,7 +173,7 @@ def test_a_lost_connection_is_told_to_all_handles(service: Scripted, lib: Librar
     assert "HcsCloseProcess" not in service.names()
 
 
-def test_waiting_for_exits(service: Scripted, lib: Library) -> None:
+def test_wait_for_exit_returns_the_status(service: Scripted, lib: Library) -> None:
     system, document = lib.open(), ffi.new("PWSTR *")
     service.handlers["HcsWaitForComputeSystemExit"] = lambda client, request: (
         Reply(document='{"Status": 0}') if request.number == 0xFFFFFFFF else Reply(TIMEOUT)

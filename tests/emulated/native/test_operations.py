@@ -1,4 +1,4 @@
-"""The native library: the state machine of operations, with the codes HCS gives."""
+"""The native library: the state machine of operations, with HCS's result codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.scripted_service import (
 
 
 class Gate:
-    """Holds back answers until it is opened."""
+    """Blocks responses until it is opened."""
 
     def __init__(self, script: Scripted, reply: Reply) -> None:
         self.script = script
@@ -42,7 +42,7 @@ class Gate:
         self.script.do(self.opened.set)
 
 
-def test_unused_operation(lib: Library) -> None:
+def test_unused_operation_has_no_result(lib: Library) -> None:
     with lib.operation() as operation:
         assert lib.result_now(operation) == (NOT_STARTED, None)
         assert lib.result(operation, 0) == (NOT_STARTED, None)
@@ -52,7 +52,7 @@ def test_unused_operation(lib: Library) -> None:
         assert lib.HcsCancelOperation(operation) == 0x80004001
 
 
-def test_in_flight_then_complete(service: Scripted, lib: Library) -> None:
+def test_operation_is_pending_then_complete(service: Scripted, lib: Library) -> None:
     gate = service.handlers["HcsStartComputeSystem"] = Gate(service, Reply(document='{"a": "ä€😀"}'))
     system = lib.open()
     with lib.operation() as operation:
@@ -80,14 +80,14 @@ def test_in_flight_then_complete(service: Scripted, lib: Library) -> None:
     ]
 
 
-def test_failure_carries_the_document(service: Scripted, lib: Library) -> None:
+def test_failed_operation_returns_the_error_document(service: Scripted, lib: Library) -> None:
     service.handlers["HcsStartComputeSystem"] = lambda client, request: Reply(0x80370105, document='{"Error": 1}')
     system = lib.open()
     assert lib.run("HcsStartComputeSystem", system, OPERATION, None) == (0x80370105, '{"Error": 1}')
     lib.HcsCloseComputeSystem(system)
 
 
-def test_arguments_arrive_as_given(service: Scripted, lib: Library) -> None:
+def test_arguments_are_sent_unchanged(service: Scripted, lib: Library) -> None:
     system = lib.open("pod \U0001f40d@vm")
     assert lib.run("HcsModifyComputeSystem", system, OPERATION, '{"x": "\\\\"}', ffi.cast("void *", 77)) == (0, None)
     assert lib.run("HcsTerminateComputeSystem", system, OPERATION, None) == (0, None)
@@ -99,7 +99,7 @@ def test_arguments_arrive_as_given(service: Scripted, lib: Library) -> None:
     lib.HcsCloseComputeSystem(system)
 
 
-def test_invalid_operations(service: Scripted, lib: Library) -> None:
+def test_invalid_operation_handles_are_refused(service: Scripted, lib: Library) -> None:
     system = lib.open()
     operation = lib.HcsCreateOperation(None, None)
     lib.HcsCloseOperation(operation)
@@ -116,7 +116,7 @@ def test_invalid_operations(service: Scripted, lib: Library) -> None:
     assert service.names() == ["HcsOpenComputeSystem", "HcsCloseComputeSystem"]
 
 
-def test_invalid_systems(service: Scripted, lib: Library) -> None:
+def test_invalid_system_handles_are_refused(service: Scripted, lib: Library) -> None:
     system = lib.open()
     with lib.operation() as operation:
         for bad in (ffi.cast("void *", -1), ffi.cast("void *", 12), operation):
@@ -133,7 +133,7 @@ def test_invalid_systems(service: Scripted, lib: Library) -> None:
         lib.HcsCloseComputeSystem(again)
 
 
-def test_closing_an_operation_lets_the_call_go_on(service: Scripted, lib: Library) -> None:
+def test_closing_an_operation_does_not_cancel_its_call(service: Scripted, lib: Library) -> None:
     gate = service.handlers["HcsTerminateComputeSystem"] = Gate(service, Reply())
     system = lib.open()
     operation = lib.HcsCreateOperation(None, None)
@@ -144,7 +144,7 @@ def test_closing_an_operation_lets_the_call_go_on(service: Scripted, lib: Librar
     lib.HcsCloseComputeSystem(system)
 
 
-def test_closing_an_operation_releases_who_waits(service: Scripted, lib: Library) -> None:
+def test_closing_an_operation_ends_its_waits(service: Scripted, lib: Library) -> None:
     gate = service.handlers["HcsStartComputeSystem"] = Gate(service, Reply())
     system = lib.open()
     operation = lib.HcsCreateOperation(None, None)
@@ -167,7 +167,7 @@ def create(lib: Library, operation: Any) -> Any:
     return system[0]
 
 
-def test_create_gives_its_handle_before_its_result(service: Scripted, lib: Library) -> None:
+def test_create_returns_the_handle_before_the_result(service: Scripted, lib: Library) -> None:
     gate = service.handlers["HcsCreateComputeSystem"] = Gate(service, Reply(handle=7))
     with lib.operation() as operation, lib.operation() as other:
         system = create(lib, operation)
@@ -187,7 +187,7 @@ def test_create_gives_its_handle_before_its_result(service: Scripted, lib: Libra
     ]
 
 
-def test_a_failed_create_leaves_a_handle_that_only_closes(service: Scripted, lib: Library) -> None:
+def test_failed_create_returns_a_handle_that_can_only_be_closed(service: Scripted, lib: Library) -> None:
     service.handlers["HcsCreateComputeSystem"] = lambda client, request: Reply(0x8037010F)
     with lib.operation() as operation:
         system = create(lib, operation)
@@ -197,7 +197,7 @@ def test_a_failed_create_leaves_a_handle_that_only_closes(service: Scripted, lib
     assert service.names() == ["HcsCreateComputeSystem"]
 
 
-def test_closed_while_being_created(service: Scripted, lib: Library) -> None:
+def test_system_can_be_closed_while_it_is_created(service: Scripted, lib: Library) -> None:
     gate = service.handlers["HcsCreateComputeSystem"] = Gate(service, Reply(handle=9))
     operation = lib.HcsCreateOperation(None, None)
     system = create(lib, operation)
@@ -208,7 +208,7 @@ def test_closed_while_being_created(service: Scripted, lib: Library) -> None:
     eventually(lambda: ("HcsCloseComputeSystem", 9) in [(request.call, request.handle) for request in service.requests])
 
 
-def test_create_checks_its_arguments(service: Scripted, lib: Library) -> None:
+def test_create_refuses_null_arguments(service: Scripted, lib: Library) -> None:
     system = ffi.new("HCS_SYSTEM *")
     with lib.operation() as operation:
         assert lib.HcsCreateComputeSystem(None, "{}", operation, None, system) == E_INVALIDARG
@@ -220,7 +220,7 @@ def test_create_checks_its_arguments(service: Scripted, lib: Library) -> None:
     assert service.requests == []
 
 
-def test_process_info_and_its_pipes(service: Scripted, lib: Library) -> None:
+def test_process_info_has_the_requested_pipes(service: Scripted, lib: Library) -> None:
     mine, theirs = os.pipe()
     service.handlers["HcsCreateProcess"] = lambda *_: Reply(handle=5, pid=4711, streams=(None, theirs, None))
     system, process = lib.open(), ffi.new("HCS_PROCESS *")
@@ -247,7 +247,7 @@ def test_process_info_and_its_pipes(service: Scripted, lib: Library) -> None:
     lib.HcsCloseComputeSystem(system)
 
 
-def test_pipes_nobody_asked_for_are_closed(service: Scripted, lib: Library) -> None:
+def test_unclaimed_pipes_are_closed(service: Scripted, lib: Library) -> None:
     mine, theirs = os.pipe()
     service.handlers["HcsGetProcessInfo"] = lambda client, request: Reply(pid=1, streams=(theirs, None, None))
     system, process = lib.open(), ffi.new("HCS_PROCESS *")
@@ -259,8 +259,8 @@ def test_pipes_nobody_asked_for_are_closed(service: Scripted, lib: Library) -> N
     lib.HcsCloseComputeSystem(system)
 
 
-def test_the_synchronous_quirk_of_create_process(service: Scripted, lib: Library) -> None:
-    """The wait fails, yet there is a process: its info is to be had by asking."""
+def test_process_info_after_the_synchronous_create_process_quirk(service: Scripted, lib: Library) -> None:
+    """The wait fails, but the process exists: HcsGetProcessInfo returns its information."""
     service.handlers["HcsCreateProcess"] = lambda client, request: Reply(E_INVALIDARG, handle=5)
     service.handlers["HcsGetProcessInfo"] = lambda client, request: Reply(pid=request.handle)
     system, process = lib.open(), ffi.new("HCS_PROCESS *")
@@ -275,7 +275,7 @@ def test_the_synchronous_quirk_of_create_process(service: Scripted, lib: Library
     lib.HcsCloseComputeSystem(system)
 
 
-def test_completion_callback(service: Scripted, lib: Library) -> None:
+def test_completion_callback_is_called_once(service: Scripted, lib: Library) -> None:
     system = lib.open()
     seen: list[tuple[Any, int, int, int]] = []
 
@@ -300,7 +300,7 @@ def test_completion_callback(service: Scripted, lib: Library) -> None:
     assert len(seen) == 1, "no callback after the operation is closed"
 
 
-def test_operation_callbacks_through_the_system(service: Scripted, lib: Library) -> None:
+def test_operation_completion_through_the_system_callback(service: Scripted, lib: Library) -> None:
     system = lib.open()
     seen: list[tuple[int, Any]] = []
 
@@ -322,7 +322,7 @@ def test_operation_callbacks_through_the_system(service: Scripted, lib: Library)
     lib.HcsCloseComputeSystem(system)
 
 
-def test_operation_with_notifications(service: Scripted, lib: Library) -> None:
+def test_operation_with_notifications_gets_events(service: Scripted, lib: Library) -> None:
     seen: list[tuple[int, Any]] = []
 
     @ffi.callback("void(HCS_EVENT *, void *)")
@@ -338,7 +338,7 @@ def test_operation_with_notifications(service: Scripted, lib: Library) -> None:
     eventually(lambda: lib.result_now(operation)[0] == E_INVALID_HANDLE)
 
 
-def test_large_documents(service: Scripted, lib: Library) -> None:
+def test_large_documents_are_passed(service: Scripted, lib: Library) -> None:
     service.handlers["HcsModifyComputeSystem"] = lambda client, request: Reply(document=request.strings[0])
     system = lib.open()
     document = json.dumps({"text": "é" * 5_000_000}, ensure_ascii=False)
@@ -348,7 +348,7 @@ def test_large_documents(service: Scripted, lib: Library) -> None:
     lib.HcsCloseComputeSystem(system)
 
 
-def test_documents_over_the_limit(service: Scripted, lib: Library) -> None:
+def test_documents_over_the_limit_are_refused(service: Scripted, lib: Library) -> None:
     system = lib.open()
     with lib.operation() as operation:
         assert lib.HcsModifyComputeSystem(system, operation, "x" * (33 << 20), None) == E_INVALIDARG
@@ -359,7 +359,7 @@ def test_documents_over_the_limit(service: Scripted, lib: Library) -> None:
     lib.HcsCloseComputeSystem(system)
 
 
-def test_many_threads(service: Scripted, lib: Library) -> None:
+def test_concurrent_threads_get_their_own_results(service: Scripted, lib: Library) -> None:
     async def echo(client: Client, request: Request) -> Reply:
         await asyncio.sleep(hash(request.strings[0]) % 5 / 1000)
         return Reply(document=request.strings[0])

@@ -18,7 +18,7 @@ STRESS = Path(__file__).with_name("native_stress.c")
 
 
 def script(service: Scripted) -> None:
-    """A lively service: answers late and out of order, sends events, drops connections."""
+    """A service that answers late and out of order, sends events and drops connections."""
 
     async def echo(client: Client, request: Request) -> Reply:
         await asyncio.sleep(random.random() / 500)
@@ -62,7 +62,7 @@ def script(service: Scripted) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
-def test_stress(tmp_path: Path, sanitizers: str) -> None:
+def test_stress_program_reports_no_errors(tmp_path: Path, sanitizers: str) -> None:
     program = tmp_path / "stress"
     sources = [str(path) for path in [STRESS, *library_sources()]]
     sanitize = [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]

@@ -1,4 +1,5 @@
-"""Bad input and heavy use: a clear code, nothing lost for others, the service stays up."""
+"""Invalid input and heavy use: calls fail with a clear code, other clients are not affected, the service keeps running.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ ODD_IDS = ["a b", "ä€😀", "../../etc/passwd", "x" * 1024, "a\nb", "%s%n", "
 
 
 @pytest.mark.parametrize("identifier", ODD_IDS)
-def test_ids_with_odd_characters_work(emulator: Emulator, identifier: str) -> None:
+def test_ids_with_unusual_characters_are_accepted(emulator: Emulator, identifier: str) -> None:
     with WireClient(emulator.directory) as client:
         handle = client.ok("HcsCreateComputeSystem", identifier, documents.container(Memory={"SizeInMB": 64})).handle
         client.ok("HcsStartComputeSystem", None, handle=handle)
@@ -32,13 +33,13 @@ def test_ids_with_odd_characters_work(emulator: Emulator, identifier: str) -> No
         client.ok("HcsTerminateComputeSystem", None, handle=handle)
 
 
-def test_impossible_ids_are_refused(emulator: Emulator) -> None:
+def test_invalid_ids_are_refused(emulator: Emulator) -> None:
     with WireClient(emulator.directory) as client:
         for identifier in ("", None, "x" * 1025):
             assert client.call("HcsCreateComputeSystem", identifier, documents.container()).hresult == 0x80070057
 
 
-def test_large_documents(emulator: Emulator) -> None:
+def test_large_documents_are_accepted(emulator: Emulator) -> None:
     with WireClient(emulator.directory) as client:
         large = documents.container(GuestOs={"HostName": "x"}) | {"Owner": "o" * 10_000_000}
         handle = client.ok("HcsCreateComputeSystem", "large", large).handle
@@ -60,7 +61,7 @@ def test_large_documents(emulator: Emulator) -> None:
         struct.pack("<IB3xQHxxQQI", 12 + 24, 1, 1, 1, 0, 0, 9),
     ],
 )
-def test_garbage_ends_only_its_own_connection(emulator: Emulator, garbage: bytes) -> None:
+def test_invalid_frame_closes_only_its_own_connection(emulator: Emulator, garbage: bytes) -> None:
     with WireClient(emulator.directory) as other, socket.socket(socket.AF_UNIX) as rude:
         rude.connect(str(emulator.directory / "hcs.sock"))
         rude.sendall(garbage)
@@ -69,7 +70,7 @@ def test_garbage_ends_only_its_own_connection(emulator: Emulator, garbage: bytes
         other.ok("HcsEnumerateComputeSystems", None)
 
 
-def test_control_socket_takes_garbage(emulator: Emulator) -> None:
+def test_control_socket_answers_invalid_requests_with_errors(emulator: Emulator) -> None:
     for line in (b"nonsense\n", b"[]\n", b'{"command": "dance"}\n', b'{"command": "fault-add", "colour": 1}\n'):
         with socket.socket(socket.AF_UNIX) as rude:
             rude.settimeout(60)
@@ -79,10 +80,10 @@ def test_control_socket_takes_garbage(emulator: Emulator) -> None:
     emulator.control("status")
 
 
-def test_a_client_that_dies_in_the_middle_of_a_call(emulator: Emulator) -> None:
+def test_client_death_during_a_call_affects_no_other_client(emulator: Emulator) -> None:
     emulator.fault("HcsStartComputeSystem", delay=0.3)
     with WireClient(emulator.directory) as dying:
-        handle = dying.ok("HcsCreateComputeSystem", "orphan", documents.lasting()).handle
+        handle = dying.ok("HcsCreateComputeSystem", "orphan", documents.terminates_on_last_handle()).handle
         dying.begin("HcsStartComputeSystem", None, handle=handle)
     with WireClient(emulator.directory) as client, socket.socket(socket.AF_UNIX) as half:
         half.connect(str(emulator.directory / "hcs.sock"))
@@ -92,7 +93,7 @@ def test_a_client_that_dies_in_the_middle_of_a_call(emulator: Emulator) -> None:
     eventually(lambda: not emulator.descendants(), "the end of the orphan's silo")
 
 
-def test_a_hundred_clients_at_once(emulator: Emulator) -> None:
+def test_hundred_concurrent_clients_are_served(emulator: Emulator) -> None:
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -126,7 +127,7 @@ def _cost(pid: int) -> tuple[int, int, int]:
     return len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"]), int(status["VmRSS"].split()[0])
 
 
-def test_systems_that_come_and_go_leave_nothing_behind(emulator: Emulator) -> None:
+def test_removed_systems_leak_nothing(emulator: Emulator) -> None:
     def rounds(client: WireClient, count: int) -> None:
         for number in range(count):
             handle = client.ok("HcsCreateComputeSystem", f"round{number}", documents.container()).handle
@@ -152,7 +153,7 @@ def test_systems_that_come_and_go_leave_nothing_behind(emulator: Emulator) -> No
     assert not emulator.descendants()
 
 
-def test_two_hundred_containers_at_once(emulator: Emulator) -> None:
+def test_two_hundred_concurrent_containers_run(emulator: Emulator) -> None:
     with WireClient(emulator.directory) as client:
         handles = [
             client.ok("HcsCreateComputeSystem", f"many{number}", documents.container()).handle for number in range(200)
@@ -169,7 +170,7 @@ def test_two_hundred_containers_at_once(emulator: Emulator) -> None:
     assert not emulator.descendants()
 
 
-def test_a_memory_limit_breach_is_recorded(emulator: Emulator) -> None:
+def test_memory_limit_breach_is_journalled(emulator: Emulator) -> None:
     with WireClient(emulator.directory) as client:
         handle = client.ok("HcsCreateComputeSystem", "greedy", documents.container(Memory={"SizeInMB": 32})).handle
         client.ok("HcsStartComputeSystem", None, handle=handle)

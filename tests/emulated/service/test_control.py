@@ -1,4 +1,4 @@
-"""The journal, faults, latency profiles and the control socket, as `runhcs emulator` shows them to people."""
+"""The journal, faults, latency profiles and the control socket, through `runhcs emulator`."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ def runhcs(emulator: Emulator, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, env=emulator.env, capture_output=True, text=True, timeout=60)
 
 
-def test_journal_tells_calls_results_and_events(emulator: Emulator) -> None:
+def test_journal_records_calls_results_and_events(emulator: Emulator) -> None:
     with WireClient(emulator.directory) as client:
         document = documents.container(Memory={"SizeInMB": 64})
-        handle = client.ok("HcsCreateComputeSystem", "told", document).handle
+        handle = client.ok("HcsCreateComputeSystem", "web", document).handle
         client.ok("HcsSetComputeSystemCallback", handle=handle)
-        client.call("HcsCreateComputeSystem", "told", documents.container())
+        client.call("HcsCreateComputeSystem", "web", documents.container())
         client.ok("HcsTerminateComputeSystem", None, handle=handle)
         client.wait_event(handle, EXITED)
     created, refused = emulator.journal("HcsCreateComputeSystem")
-    assert created["arguments"] == {"id": "told", "configuration": document}
+    assert created["arguments"] == {"id": "web", "configuration": document}
     assert (created["result"], created["error_events"], created["client_pid"]) == ("0x00000000", [], os.getpid())
     assert created["duration_us"] >= 0 and created["time"].endswith("Z")
     assert refused["result"] == "0x8037010F"
-    assert "told" in refused["error_events"][0]["Message"]
-    assert emulator.journal("HcsTerminateComputeSystem")[0]["arguments"] == {"computeSystem": "told", "options": None}
+    assert "web" in refused["error_events"][0]["Message"]
+    assert emulator.journal("HcsTerminateComputeSystem")[0]["arguments"] == {"computeSystem": "web", "options": None}
     (event,) = emulator.journal(event="SystemExited")
-    assert (event["target"], event["document"]["ExitType"]) == ("told", "ForcedExit")
+    assert (event["target"], event["document"]["ExitType"]) == ("web", "ForcedExit")
     seqs = [entry["seq"] for entry in emulator.journal()]
     assert sorted(seqs) == list(range(1, len(seqs) + 1))
 
 
-def test_journal_can_be_followed(emulator: Emulator) -> None:
+def test_journal_follow_prints_new_calls(emulator: Emulator) -> None:
     command = [sys.executable, "-m", "runhcs", "emulator", "journal", "-f"]
     with subprocess.Popen(command, env=emulator.env, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
         with WireClient(emulator.directory) as client:
-            # The follower is there once it has seen something.
+            # The follower is connected once it has printed a line.
             os.set_blocking(follower.stdout.fileno(), False)
 
             def seen() -> str:
@@ -62,7 +62,7 @@ def test_journal_can_be_followed(emulator: Emulator) -> None:
         follower.terminate()
 
 
-def test_faults_fail_the_nth_call(emulator: Emulator) -> None:
+def test_fault_fails_the_nth_call(emulator: Emulator) -> None:
     assert (
         runhcs(
             emulator, "fault", "add", "--call", "HcsStartComputeSystem", "--nth", "2", "--error", "0x80370109"
@@ -82,7 +82,7 @@ def test_faults_fail_the_nth_call(emulator: Emulator) -> None:
     assert runhcs(emulator, "fault", "list").stdout == ""
 
 
-def test_faults_delay_and_disconnect(emulator: Emulator) -> None:
+def test_fault_delays_and_disconnects(emulator: Emulator) -> None:
     emulator.fault("HcsEnumerateComputeSystems", nth=1, delay=5)
     emulator.fault("HcsGetServiceProperties", disconnect=True)
     with WireClient(emulator.directory) as client:
@@ -99,7 +99,7 @@ def test_faults_delay_and_disconnect(emulator: Emulator) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_faults_kill_the_client_at_any_call(emulator: Emulator, when: str) -> None:
+def test_fault_kills_the_client(emulator: Emulator, when: str) -> None:
     assert runhcs(emulator, "fault", "add", "--call", "*", "--nth", "2", "--kill-client", when).returncode == 0
     calls = (
         "import sys; from pathlib import Path; from tests.support.wire_client import WireClient\n"
@@ -125,12 +125,12 @@ def test_faults_kill_the_client_at_any_call(emulator: Emulator, when: str) -> No
         ({"call": "*", "kill_client": "perhaps"}, "before or after"),
     ],
 )
-def test_faults_that_make_no_sense_are_refused(emulator: Emulator, fault: dict[str, object], problem: str) -> None:
+def test_fault_without_effect_is_refused(emulator: Emulator, fault: dict[str, object], problem: str) -> None:
     answer = emulator.ask("fault-add", **fault)
     assert not answer["ok"] and problem in answer["error"]
 
 
-def test_latency_profiles_slow_calls_down(emulator: Emulator, tmp_path: Path) -> None:
+def test_latency_profile_delays_calls(emulator: Emulator, tmp_path: Path) -> None:
     profile = tmp_path / "slow.toml"
     profile.write_text(
         'name = "slow"\n[calls]\nHcsEnumerateComputeSystems = 0.1\nNameToGuid = { median = 0.05, spread = 0.001 }\n'
@@ -149,13 +149,13 @@ def test_latency_profiles_slow_calls_down(emulator: Emulator, tmp_path: Path) ->
     assert refused.returncode == 1 and "HcsDance" in refused.stderr
 
 
-def test_only_the_owner_can_open_the_sockets(emulator: Emulator) -> None:
+def test_sockets_are_accessible_to_their_owner_only(emulator: Emulator) -> None:
     assert stat.S_IMODE(emulator.directory.stat().st_mode) == 0o700
     for name in ("hcs.sock", "control.sock"):
         assert stat.S_IMODE((emulator.directory / name).stat().st_mode) == 0o600
 
 
-def test_start_status_and_stop(tmp_path: Path) -> None:
+def test_start_status_and_stop_commands(tmp_path: Path) -> None:
     directory = Path("/tmp") / f"hcs-cli-{os.getpid()}"
     env = os.environ | {"HCS_EMULATOR_DIR": str(directory)}
 
@@ -178,7 +178,7 @@ def test_start_status_and_stop(tmp_path: Path) -> None:
     subprocess.run(["rm", "-r", str(directory)], check=True)
 
 
-def test_a_second_service_for_a_directory_gives_way(emulator: Emulator) -> None:
+def test_second_service_of_a_directory_exits(emulator: Emulator) -> None:
     command = [sys.executable, "-m", "hcs_emulator.service", "--directory", str(emulator.directory)]
     second = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert second.returncode == 3 and "stop it first" in second.stderr
@@ -186,7 +186,7 @@ def test_a_second_service_for_a_directory_gives_way(emulator: Emulator) -> None:
         client.ok("HcsEnumerateComputeSystems", None)
 
 
-def test_instances_do_not_see_each_other(start_emulator: Callable[..., Emulator]) -> None:
+def test_instances_are_independent(start_emulator: Callable[..., Emulator]) -> None:
     one, two = start_emulator(), start_emulator()
     with WireClient(one.directory) as first, WireClient(two.directory) as second:
         first.ok("HcsCreateComputeSystem", "same", documents.container())
@@ -194,7 +194,7 @@ def test_instances_do_not_see_each_other(start_emulator: Callable[..., Emulator]
         assert second.call("HcsOpenComputeSystem", "other", number=0x10000000).hresult == 0x8037010E
 
 
-def test_a_killed_service_leaves_nothing_that_stops_the_next(start_emulator: Callable[..., Emulator]) -> None:
+def test_service_starts_after_a_killed_one(start_emulator: Callable[..., Emulator]) -> None:
     emulator = start_emulator()
     with WireClient(emulator.directory) as client:
         handle = client.ok("HcsCreateComputeSystem", "one", documents.container()).handle

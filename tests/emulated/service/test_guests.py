@@ -1,4 +1,4 @@
-"""The conversation with the guest service inside a utility VM, and the containers it hosts."""
+"""The GCS bridge of a utility VM's guest, and the containers in the VM."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.vm import (
 from tests.support.wire_client import WireClient
 
 
-def test_a_hosted_container_from_create_to_delete(emulator: Emulator, client: WireClient, vm: Vm) -> None:
+def test_guest_container_lifecycle(emulator: Emulator, client: WireClient, vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     addresses = {"LocalAddress": vm.runtime_id, "ParentAddress": "894cc2d6-9d79-424f-93fe-42969ae6d8d1"}
     assert bridge.modify("HvSocket", "Update", addresses)["Result"] == 0
@@ -63,7 +63,7 @@ def test_a_hosted_container_from_create_to_delete(emulator: Emulator, client: Wi
     assert bridge.refused(bridge_frames.START, "app") == "C037010E"
     assert emulator.mounts() == []
     vm.terminate()
-    # The journal has the conversation, too, with documents as JSON.
+    # The journal has the requests of the bridge, too, with documents as JSON.
     created = emulator.journal("guest:Create")[1]
     assert created["arguments"]["ContainerConfig"]["Container"]["Storage"] == {"Path": mount}
     assert created["result"] == "0x00000000"
@@ -71,7 +71,7 @@ def test_a_hosted_container_from_create_to_delete(emulator: Emulator, client: Wi
     assert emulator.journal("guest:ExecuteProcess")[1]["answer"]["ProcessId"] > 0
 
 
-def test_input_signals_and_forced_ends(vm: Vm) -> None:
+def test_guest_process_stdin_signals_and_kill(vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     pid = running_container(vm, bridge)
     bridge.ok(bridge_frames.SIGNAL_PROCESS, "app", ProcessId=pid, Options={"Signal": "CtrlShutdown"})
@@ -96,7 +96,7 @@ def test_input_signals_and_forced_ends(vm: Vm) -> None:
     vm.terminate()
 
 
-def test_streams_go_through_whole(vm: Vm) -> None:
+def test_guest_process_output_is_relayed_completely(vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     # The VM itself runs processes, too; `cat` is a program of the host that its system silo shows.
     data = os.urandom(3 << 20)
@@ -104,7 +104,7 @@ def test_streams_go_through_whole(vm: Vm) -> None:
     vm.terminate()
 
 
-def test_a_guest_sees_only_what_the_host_granted(vm: Vm, tmp_path: Path) -> None:
+def test_guest_accesses_only_granted_resources(vm: Vm, tmp_path: Path) -> None:
     bridge = negotiated(vm.boot())
     mount = prepared(vm, bridge)
     (tmp_path / "secret").write_text("x")
@@ -135,7 +135,7 @@ def test_a_guest_sees_only_what_the_host_granted(vm: Vm, tmp_path: Path) -> None
     vm.terminate()
 
 
-def test_networks_of_a_guest(client: WireClient, vm: Vm) -> None:
+def test_guest_network_namespace_and_adapters(client: WireClient, vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     version = {"SchemaVersion": {"Major": 2, "Minor": 0}}
     network = client.ok("HcnCreateNetwork", str(uuid.uuid4()), version | {"Type": "NAT"}).handle
@@ -163,7 +163,7 @@ def test_networks_of_a_guest(client: WireClient, vm: Vm) -> None:
     vm.terminate()
 
 
-def test_refusals_of_the_bridge(vm: Vm) -> None:
+def test_bridge_refuses_invalid_requests(vm: Vm) -> None:
     bridge = vm.boot()
     assert bridge.refused(bridge_frames.START, NULL) == "C0370111"
     assert bridge.refused(bridge_frames.NEGOTIATE, "", MinimumVersion=5, MaximumVersion=6) == "C037010C"
@@ -182,7 +182,7 @@ def test_refusals_of_the_bridge(vm: Vm) -> None:
     vm.terminate()
 
 
-def test_log_forwarding_and_a_lost_link(vm: Vm) -> None:
+def test_log_forwarding_and_reconnect_after_a_lost_bridge(vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     logs = vm.listen("172dad59-976d-45f2-8b6c-6d1b13f2ac4d")
     service = {"PropertyType": "LogForwardService"}
@@ -197,7 +197,7 @@ def test_log_forwarding_and_a_lost_link(vm: Vm) -> None:
     assert b"log forwarding started" in connection.recv(4096)
     connection.close()
     logs.close()
-    # The guest dials again when the link is lost, and its containers are still there.
+    # The guest connects again when the bridge is lost, and its containers still run.
     running_container(vm, bridge)
     bridge.close()
     assert vm._listener is not None
@@ -208,7 +208,7 @@ def test_log_forwarding_and_a_lost_link(vm: Vm) -> None:
     vm.terminate()
 
 
-def test_the_shims_own_bridge_speaks_with_the_guest(vm: Vm) -> None:
+def test_shim_bridge_connects_to_the_guest(vm: Vm) -> None:
     vm.create()
     listener = vm.listen(GCS)
     vm.start()

@@ -1,4 +1,4 @@
-"""Layers, disks and networks: what is refused, what is mounted, and that nothing stays."""
+"""Layers, disks and networks: what is refused, what is mounted, and that nothing is leaked."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def volume_directory(emulator: Emulator, path: str) -> Path:
     return emulator.directory / "volumes" / path[11:-2]
 
 
-def test_a_scratch_from_making_to_removal(
+def test_scratch_layer_lifecycle(
     emulator: Emulator, client: WireClient, layers: list[str], tmp_path: Path
 ) -> None:
     scratch = str(tmp_path / "scratch")
@@ -77,7 +77,7 @@ def test_a_scratch_from_making_to_removal(
     assert client.call("DestroyLayer", scratch).hresult == PATH_NOT_FOUND
 
 
-def test_a_container_is_rooted_in_its_volume_and_holds_it(
+def test_container_uses_its_volume_as_root_and_locks_it(
     emulator: Emulator, client: WireClient, layers: list[str], tmp_path: Path
 ) -> None:
     scratch = str(tmp_path / "scratch")
@@ -106,7 +106,9 @@ def test_a_container_is_rooted_in_its_volume_and_holds_it(
     client.ok("DeactivateLayer", scratch)
 
 
-def test_mapped_directories_and_pipes(emulator: Emulator, client: WireClient, tmp_path: Path) -> None:
+def test_mapped_directories_and_pipes_are_visible_in_the_container(
+    emulator: Emulator, client: WireClient, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("mapped")
     (emulator.directory / "pipe").mkdir()
@@ -140,7 +142,7 @@ def test_mapped_directories_and_pipes(emulator: Emulator, client: WireClient, tm
     assert client.call("HcsCreateComputeSystem", "missing", missing).hresult == 0x80070002
 
 
-def test_what_is_no_layer_is_not_touched(client: WireClient, tmp_path: Path) -> None:
+def test_directories_that_are_no_layers_are_not_destroyed(client: WireClient, tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("x")
     assert client.call("DestroyLayer", str(tmp_path / "precious")).hresult == ACCESS_DENIED
@@ -154,7 +156,7 @@ def test_what_is_no_layer_is_not_touched(client: WireClient, tmp_path: Path) -> 
     assert client.call("CreateSandboxLayer", str(tmp_path / "new"), None, *missing).hresult == PATH_NOT_FOUND
 
 
-def test_read_only_layers_need_no_volume(client: WireClient, layers: list[str]) -> None:
+def test_read_only_layer_has_no_volume(client: WireClient, layers: list[str]) -> None:
     client.ok("ActivateLayer", layers[1])
     assert client.ok("GetLayerMountPath", layers[1]).text == layers[1]
     client.ok("DeactivateLayer", layers[1])
@@ -164,7 +166,9 @@ def test_read_only_layers_need_no_volume(client: WireClient, layers: list[str]) 
     assert first == second and uuid.UUID(first)
 
 
-def test_filters_of_computestorage(emulator: Emulator, client: WireClient, layers: list[str], tmp_path: Path) -> None:
+def test_storage_filters_attach_and_detach(
+    emulator: Emulator, client: WireClient, layers: list[str], tmp_path: Path
+) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     data = {
@@ -185,7 +189,7 @@ def test_filters_of_computestorage(emulator: Emulator, client: WireClient, layer
     assert client.call("HcsAttachOverlayFilter", str(scratch), {"Layerz": []}).hresult == 0x8037010D
 
 
-def test_import_export_and_disks(client: WireClient, layers: list[str], tmp_path: Path) -> None:
+def test_layer_import_export_and_virtual_disks(client: WireClient, layers: list[str], tmp_path: Path) -> None:
     client.ok("ImportLayer", str(tmp_path / "imported"), layers[3])
     assert (tmp_path / "imported" / "Files" / "only-base").exists()
     client.ok("ExportLayer", str(tmp_path / "imported"), str(tmp_path / "exported"))
@@ -202,7 +206,7 @@ def test_import_export_and_disks(client: WireClient, layers: list[str], tmp_path
 # networks
 
 
-def make_network(client: WireClient) -> tuple[str, str, int]:
+def create_network(client: WireClient) -> tuple[str, str, int]:
     """A namespace with an endpoint in it: both ids and the namespace's handle."""
     version = {"SchemaVersion": {"Major": 2, "Minor": 0}}
     network = client.ok("HcnCreateNetwork", str(uuid.uuid4()), version | {"Type": "NAT", "Name": "nat"}).handle
@@ -220,8 +224,8 @@ def properties(client: WireClient, handle: int) -> dict[str, Any]:
     return document
 
 
-def test_namespaces_and_endpoints(client: WireClient) -> None:
-    namespace, endpoint, handle = make_network(client)
+def test_namespace_and_endpoint_lifecycle(client: WireClient) -> None:
+    namespace, endpoint, handle = create_network(client)
     assert properties(client, handle)["Resources"] == [{"Type": "Endpoint", "Data": {"Id": endpoint}}]
     query = {"SchemaVersion": {"Major": 2, "Minor": 0}, "Filter": json.dumps({"ID": namespace.upper()})}
     assert client.ok("HcnEnumerateNamespaces", query).document == [namespace]
@@ -241,8 +245,8 @@ def test_namespaces_and_endpoints(client: WireClient) -> None:
     assert client.call("HcnOpenNamespace", "no guid").hresult == INVALID_PARAMETER
 
 
-def test_a_running_container_is_in_its_namespace(client: WireClient) -> None:
-    namespace, endpoint, handle = make_network(client)
+def test_running_container_is_a_resource_of_its_namespace(client: WireClient) -> None:
+    namespace, endpoint, handle = create_network(client)
     missing = client.ok(
         "HcsCreateComputeSystem", "m", documents.container(Networking={"Namespace": str(uuid.uuid4())})
     ).handle
@@ -254,8 +258,8 @@ def test_a_running_container_is_in_its_namespace(client: WireClient) -> None:
     assert properties(client, handle)["Resources"] == [{"Type": "Endpoint", "Data": {"Id": endpoint}}]
 
 
-def test_hns_calls_of_a_teardown(client: WireClient) -> None:
-    namespace, endpoint, _ = make_network(client)
+def test_hns_calls_of_a_teardown_succeed(client: WireClient) -> None:
+    namespace, endpoint, _ = create_network(client)
     resource = {"Type": "Endpoint", "Data": {"Id": endpoint}}
 
     def hns(method: str, path: str, body: Any = "") -> Any:
@@ -272,7 +276,7 @@ def test_hns_calls_of_a_teardown(client: WireClient) -> None:
 # the service
 
 
-def test_credential_guards_and_cpu_groups(client: WireClient) -> None:
+def test_credential_guard_and_cpu_group_settings(client: WireClient) -> None:
     def modify(kind: str, operation: str, **details: Any) -> int:
         settings = {"PropertyType": kind, "Settings": {"Operation": operation, "OperationDetails": details}}
         return client.call("HcsModifyServiceSettings", settings).hresult

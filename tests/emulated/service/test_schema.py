@@ -1,4 +1,4 @@
-"""What the service refuses, and how it says so: every refusal names the place in the document."""
+"""Documents that the service refuses: every error names the place in the document."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ CONTAINER_CASES = [
     ("Container.IsolationType", "Total", "$.Container.IsolationType"),
     ("Container.ContainerCredentialGuard.Transport", "Pigeon", "$.Container.ContainerCredentialGuard.Transport"),
     ("Container.GuestOs", None, "$.Container.GuestOs"),
-    ("VirtualMachine", documents.machine()["VirtualMachine"], "$"),
+    ("VirtualMachine", documents.virtual_machine()["VirtualMachine"], "$"),
 ]
 
 
 @pytest.mark.parametrize(
     ("path", "value", "place"), CONTAINER_CASES, ids=[case[2] + "/" + case[0] for case in CONTAINER_CASES]
 )
-def test_container_documents(client: WireClient, path: str, value: Any, place: str) -> None:
+def test_invalid_container_documents_are_refused(client: WireClient, path: str, value: Any, place: str) -> None:
     answer = client.call("HcsCreateComputeSystem", "bad", change(documents.container(), path, value))
     assert (f"{answer.hresult:08X}", answer.places) == (f"{INVALID_JSON:08X}", [place])
     assert place in answer.document["ErrorEvents"][0]["Message"]
@@ -93,7 +93,7 @@ def test_container_documents(client: WireClient, path: str, value: Any, place: s
 
 
 VM = "VirtualMachine."
-MACHINE_CASES = [
+VIRTUAL_MACHINE_CASES = [
     (VM + "Chipset", ..., "$.VirtualMachine.Chipset"),
     (VM + "ComputeTopology.Memory", {}, "$.VirtualMachine.ComputeTopology.Memory.SizeInMB"),
     (VM + "ComputeTopology.Processor.Count", 0, "$.VirtualMachine.ComputeTopology.Processor.Count"),
@@ -122,9 +122,9 @@ MACHINE_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "place"), MACHINE_CASES, ids=[case[2] for case in MACHINE_CASES])
-def test_machine_documents(client: WireClient, path: str, value: Any, place: str) -> None:
-    answer = client.call("HcsCreateComputeSystem", "bad", change(documents.machine(), path, value))
+@pytest.mark.parametrize(("path", "value", "place"), VIRTUAL_MACHINE_CASES, ids=[case[2] for case in VIRTUAL_MACHINE_CASES])
+def test_invalid_virtual_machine_documents_are_refused(client: WireClient, path: str, value: Any, place: str) -> None:
+    answer = client.call("HcsCreateComputeSystem", "bad", change(documents.virtual_machine(), path, value))
     assert (f"{answer.hresult:08X}", answer.places) == (f"{INVALID_JSON:08X}", [place])
 
 
@@ -143,7 +143,7 @@ def test_machine_documents(client: WireClient, path: str, value: Any, place: str
         None,
     ],
 )
-def test_text_that_is_no_document(client: WireClient, text: str | None) -> None:
+def test_invalid_json_is_refused(client: WireClient, text: str | None) -> None:
     assert client.call("HcsCreateComputeSystem", "bad", text).hresult == INVALID_JSON
 
 
@@ -166,7 +166,9 @@ def system(client: WireClient) -> int:
 
 
 @pytest.mark.parametrize(("parameters", "place"), PROCESS_CASES)
-def test_process_parameters(client: WireClient, system: int, parameters: dict[str, Any], place: str) -> None:
+def test_invalid_process_parameters_are_refused(
+    client: WireClient, system: int, parameters: dict[str, Any], place: str
+) -> None:
     answer = client.call("HcsCreateProcess", parameters, handle=system)
     assert (answer.hresult, answer.places) == (INVALID_JSON, [place])
 
@@ -188,7 +190,9 @@ MODIFY_CASES = [
 
 
 @pytest.mark.parametrize(("request_document", "place"), MODIFY_CASES)
-def test_modify_requests(client: WireClient, system: int, request_document: dict[str, Any], place: str) -> None:
+def test_invalid_modify_requests_are_refused(
+    client: WireClient, system: int, request_document: dict[str, Any], place: str
+) -> None:
     answer = client.call("HcsModifyComputeSystem", request_document, handle=system)
     assert (answer.hresult, answer.places) == (INVALID_JSON, [place])
 
@@ -203,7 +207,7 @@ def test_modify_requests(client: WireClient, system: int, request_document: dict
         ("HcsTerminateComputeSystem", {"Really": True}),
     ],
 )
-def test_queries_and_options(client: WireClient, system: int, call: str, document: Any) -> None:
+def test_invalid_queries_and_options_are_refused(client: WireClient, system: int, call: str, document: Any) -> None:
     assert client.call(call, document, handle=system).hresult == INVALID_JSON
 
 
@@ -217,7 +221,9 @@ def test_queries_and_options(client: WireClient, system: int, call: str, documen
         ("HcsModifyProcess", {"Operation": "CloseHandle", "CloseHandle": {"Handle": "stdin"}}, "$.CloseHandle.Handle"),
     ],
 )
-def test_process_requests(client: WireClient, system: int, call: str, document: Any, place: str) -> None:
+def test_invalid_process_requests_are_refused(
+    client: WireClient, system: int, call: str, document: Any, place: str
+) -> None:
     process = client.ok("HcsCreateProcess", documents.sleeper(), handle=system).handle
     answer = client.call(call, document, handle=process)
     assert (answer.hresult, answer.places) == (INVALID_JSON, [place])
@@ -241,17 +247,17 @@ def test_process_requests(client: WireClient, system: int, call: str, document: 
         ),
     ],
 )
-def test_service_requests(client: WireClient, document: Any, place: str) -> None:
+def test_invalid_service_requests_are_refused(client: WireClient, document: Any, place: str) -> None:
     answer = client.call("HcsModifyServiceSettings", document)
     assert (answer.hresult, answer.places) == (INVALID_JSON, [place])
 
 
-def test_older_builds_know_less(start_emulator: Callable[..., Emulator]) -> None:
+def test_older_builds_refuse_newer_members(start_emulator: Callable[..., Emulator]) -> None:
     emulator = start_emulator("--build", "17763")
     newer = [
         change(documents.container(), "SchemaVersion.Minor", 2),
         change(documents.container(), "Container.AssignedDevices", [{"Type": "ClassGuid", "InterfaceClassGuid": GUID}]),
-        change(documents.machine(), "VirtualMachine.ComputeTopology.Processor.CpuGroup", {"Id": GUID}),
+        change(documents.virtual_machine(), "VirtualMachine.ComputeTopology.Processor.CpuGroup", {"Id": GUID}),
     ]
     with WireClient(emulator.directory) as client:
         for document in newer:

@@ -1,4 +1,4 @@
-"""The life of compute systems and processes: states, codes, events and their order."""
+"""The lifecycle of compute systems and processes: states, codes, events and their order."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("call", TABLE)
-def test_codes_by_state(client: WireClient, call: str) -> None:
+def test_call_results_by_system_state(client: WireClient, call: str) -> None:
     for (state, enter), code in zip(STATES.items(), TABLE[call], strict=True):
         handle = enter(client)
         if state != "Stopped":
@@ -81,7 +81,7 @@ def test_codes_by_state(client: WireClient, call: str) -> None:
         client.ok("HcsCloseComputeSystem", handle=handle)
 
 
-def test_a_container_outlives_its_processes_and_ends_gracefully_on_shutdown(client: WireClient) -> None:
+def test_container_runs_without_processes_until_shutdown(client: WireClient) -> None:
     system = running(client)
     process = client.ok("HcsCreateProcess", documents.echo(), handle=system)
     client.ok("HcsSetProcessCallback", handle=process.handle)
@@ -94,7 +94,7 @@ def test_a_container_outlives_its_processes_and_ends_gracefully_on_shutdown(clie
     assert (exit_status["Status"], exit_status["ExitType"]) == (0, "GracefulExit")
 
 
-def test_terminate_reports_processes_first_and_says_forced(client: WireClient) -> None:
+def test_terminate_sends_process_exits_before_a_forced_system_exit(client: WireClient) -> None:
     system = running(client)
     process = client.ok("HcsCreateProcess", documents.sleeper(), handle=system)
     client.ok("HcsSetProcessCallback", handle=process.handle)
@@ -104,7 +104,7 @@ def test_terminate_reports_processes_first_and_says_forced(client: WireClient) -
     assert client.call("HcsOpenComputeSystem", "one", number=GENERIC_ALL).hresult == NOT_FOUND
 
 
-def test_a_killed_silo_is_an_unexpected_exit(emulator: Emulator, client: WireClient) -> None:
+def test_killed_silo_is_an_unexpected_exit(emulator: Emulator, client: WireClient) -> None:
     system = running(client)
     process = client.ok("HcsCreateProcess", documents.sleeper(), handle=system)
     client.ok("HcsSetProcessCallback", handle=process.handle)
@@ -115,7 +115,7 @@ def test_a_killed_silo_is_an_unexpected_exit(emulator: Emulator, client: WireCli
     assert [entry[1] for entry in client.events] == [PROCESS_EXITED, EXITED]
 
 
-def test_an_exit_before_registration_is_still_told(client: WireClient) -> None:
+def test_exit_before_callback_registration_is_delivered(client: WireClient) -> None:
     system = running(client)
     process = client.ok("HcsCreateProcess", documents.echo() | {"CommandLine": "cmd /c exit 7"}, handle=system)
     assert client.ok("HcsWaitForProcessExit", handle=process.handle, number=20000).document["ExitCode"] == 7
@@ -124,7 +124,7 @@ def test_an_exit_before_registration_is_still_told(client: WireClient) -> None:
     process.close()
 
 
-def test_no_event_without_registration_or_after_close(client: WireClient) -> None:
+def test_no_event_without_callback_or_after_close(client: WireClient) -> None:
     silent = client.ok("HcsCreateComputeSystem", "one", documents.container()).handle
     closed = client.ok("HcsOpenComputeSystem", "one", number=GENERIC_ALL).handle
     told = client.ok("HcsOpenComputeSystem", "one", number=GENERIC_ALL).handle
@@ -136,7 +136,7 @@ def test_no_event_without_registration_or_after_close(client: WireClient) -> Non
     assert {entry[0] for entry in client.events} == {told}
 
 
-def test_duplicate_ids_and_reuse_after_exit(client: WireClient) -> None:
+def test_duplicate_id_is_refused_and_reusable_after_exit(client: WireClient) -> None:
     first = created(client)
     answer = client.call("HcsCreateComputeSystem", "one", documents.container())
     assert (answer.hresult, answer.places) == (EXISTS, ["one"])
@@ -146,7 +146,7 @@ def test_duplicate_ids_and_reuse_after_exit(client: WireClient) -> None:
     assert client.ok("HcsGetComputeSystemProperties", None, handle=first).document["State"] == "Stopped"
 
 
-def test_terminate_may_follow_a_shutdown_that_hangs(client: WireClient) -> None:
+def test_terminate_ends_a_hanging_shutdown(client: WireClient) -> None:
     patience = {
         "Key": {"Hive": "System", "Name": "ControlSet001\\Control"},
         "Name": "WaitToKillServiceTimeout",
@@ -170,11 +170,11 @@ def test_terminate_may_follow_a_shutdown_that_hangs(client: WireClient) -> None:
     client.finish(shutdown)
 
 
-def test_last_handle_rule_on_close_and_on_death(emulator: Emulator, client: WireClient) -> None:
+def test_last_handle_close_or_client_death_terminates_the_system(emulator: Emulator, client: WireClient) -> None:
     def systems() -> list[str]:
         return [system["Id"] for system in emulator.control("status")["systems"]]
 
-    handle = client.ok("HcsCreateComputeSystem", "closed", documents.lasting()).handle
+    handle = client.ok("HcsCreateComputeSystem", "closed", documents.terminates_on_last_handle()).handle
     client.ok("HcsStartComputeSystem", None, handle=handle)
     with WireClient(emulator.directory) as other:
         other.ok("HcsOpenComputeSystem", "closed", number=GENERIC_ALL)
@@ -187,7 +187,7 @@ def test_last_handle_rule_on_close_and_on_death(emulator: Emulator, client: Wire
     assert client.ok("HcsGetComputeSystemProperties", None, handle=handle).document["State"] == "Running"
 
 
-def test_processes_are_opened_signalled_and_killed(client: WireClient) -> None:
+def test_process_open_signal_and_terminate(client: WireClient) -> None:
     system = running(client)
     sleeper = client.ok("HcsCreateProcess", documents.sleeper(), handle=system)
     opened = client.ok("HcsOpenProcess", handle=system, number=sleeper.pid).handle
@@ -202,7 +202,7 @@ def test_processes_are_opened_signalled_and_killed(client: WireClient) -> None:
     assert client.ok("HcsWaitForProcessExit", handle=second.handle, number=20000).document["ExitCode"] == 0xFFFFFFFF
 
 
-def test_systems_do_not_see_each_others_processes(client: WireClient) -> None:
+def test_systems_have_separate_processes(client: WireClient) -> None:
     one, two = running(client, "one"), running(client, "two")
     process = client.ok("HcsCreateProcess", documents.sleeper(), handle=one)
     assert client.call("HcsOpenProcess", handle=two, number=process.pid).hresult == ELEMENT_NOT_FOUND
@@ -224,7 +224,7 @@ def test_systems_do_not_see_each_others_processes(client: WireClient) -> None:
     assert client.ok("HcsGetProcessProperties", None, handle=process.handle).document["Exited"] is False
 
 
-def test_handles_are_checked(client: WireClient, emulator: Emulator) -> None:
+def test_invalid_handles_are_refused(client: WireClient, emulator: Emulator) -> None:
     system = created(client)
     client.ok("HcsCloseComputeSystem", handle=system)
     for handle in (system, 0, 2**63):
@@ -237,7 +237,7 @@ def test_handles_are_checked(client: WireClient, emulator: Emulator) -> None:
     assert client.call("HcsOpenComputeSystem", "one", number=1).hresult == ACCESS_DENIED
 
 
-def test_streams_come_only_as_asked_and_input_ends(client: WireClient) -> None:
+def test_only_requested_streams_exist_and_stdin_can_be_closed(client: WireClient) -> None:
     system = running(client)
     document = {"CommandLine": "cat", "CreateStdInPipe": True, "CreateStdOutPipe": True, "CreateStdErrPipe": True}
     process = client.ok("HcsCreateProcess", document, handle=system)
@@ -254,7 +254,7 @@ def test_streams_come_only_as_asked_and_input_ends(client: WireClient) -> None:
     assert (quiet.stdin, quiet.stdout, quiet.stderr) == (None, None, None)
 
 
-def test_streams_live_as_long_as_a_handle(client: WireClient) -> None:
+def test_streams_are_closed_with_the_last_handle(client: WireClient) -> None:
     system = running(client)
     process = client.ok("HcsCreateProcess", {"CommandLine": "yes", "CreateStdOutPipe": True}, handle=system)
     opened = client.ok("HcsOpenProcess", handle=system, number=process.pid).handle
@@ -263,11 +263,11 @@ def test_streams_live_as_long_as_a_handle(client: WireClient) -> None:
     assert client.ok("HcsGetProcessProperties", None, handle=opened).document["Exited"] is False
     client.ok("HcsSetComputeSystemCallback", handle=system)
     client.ok("HcsCloseProcess", handle=opened)
-    process.close()  # nobody can read it any more: the process gets to know
+    process.close()  # the pipe has no reader: the process gets an error
     eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "the end of a process that nobody reads")
 
 
-def test_statistics_are_of_the_processes_in_it(client: WireClient) -> None:
+def test_statistics_count_the_processes_of_the_system(client: WireClient) -> None:
     system = running(client)
     work = client.ok("HcsCreateProcess", {"CommandLine": 'sh -c "while :; do :; done"'}, handle=system)
     query = {"PropertyTypes": ["Statistics", "ProcessList"]}
@@ -284,7 +284,7 @@ def test_statistics_are_of_the_processes_in_it(client: WireClient) -> None:
     assert properties["Statistics"]["Uptime100ns"] > 0
 
 
-def test_enumerate_filters(client: WireClient) -> None:
+def test_enumerate_applies_filters(client: WireClient) -> None:
     created(client, "one")
     document = documents.container() | {"Owner": "somebody else"}
     client.ok("HcsCreateComputeSystem", "two", document)
@@ -300,7 +300,7 @@ def test_enumerate_filters(client: WireClient) -> None:
 
 
 @pytest.mark.parametrize("quirk", ["synchronous-create-process", "blocking-signal"])
-def test_quirks_of_real_builds(start_emulator: Callable[..., Emulator], quirk: str) -> None:
+def test_quirks_change_create_process_and_signal(start_emulator: Callable[..., Emulator], quirk: str) -> None:
     emulator = start_emulator("--quirk", quirk)
     with WireClient(emulator.directory) as client:
         system = running(client)

@@ -1,4 +1,4 @@
-"""The service's socket: what a client may do wrong is that client's loss alone."""
+"""The service's socket: a misbehaving client affects only itself."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("data", GARBAGE)
-def test_garbage_ends_that_client_only(service: Scripted, data: bytes) -> None:
+def test_invalid_frame_disconnects_only_its_client(service: Scripted, data: bytes) -> None:
     with connect(service) as good, connect(service) as bad:
         bad.sendall(data)
         assert bad.recv(1) == b""
@@ -69,7 +69,7 @@ def test_garbage_ends_that_client_only(service: Scripted, data: bytes) -> None:
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 50), max_size=5))
-def test_the_reader_takes_any_bytes_in_any_pieces(data: bytes, cuts: list[int]) -> None:
+def test_reader_accepts_frames_in_any_pieces(data: bytes, cuts: list[int]) -> None:
     reader = RequestReader()
     try:
         for piece in cuts:
@@ -88,7 +88,7 @@ def test_the_reader_takes_any_bytes_in_any_pieces(data: bytes, cuts: list[int]) 
     st.integers(1, 30),
 )
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_requests_survive_the_wire(call: str, handle: int, number: int, strings: list[str | None], step: int) -> None:
+def test_requests_round_trip(call: str, handle: int, number: int, strings: list[str | None], step: int) -> None:
     request = Request(call, handle, number, strings)
     data = encode_request(handle, request) * 2
     reader = RequestReader()
@@ -96,8 +96,8 @@ def test_requests_survive_the_wire(call: str, handle: int, number: int, strings:
     assert read == [(handle, request)] * 2
 
 
-def test_odd_strings(service: Scripted) -> None:
-    """Half a surrogate pair and an odd number of bytes are no reason to fall over."""
+def test_malformed_strings_are_decoded(service: Scripted) -> None:
+    """Half a surrogate pair and an odd number of bytes are accepted."""
     head = encode_request(1, Request("HcsOpenComputeSystem", strings=[]))
     for text in (b"\x00\xd8", b"a\x00b"):
         body = head[4:36] + struct.pack("<II", 1, len(text)) + text
@@ -106,7 +106,7 @@ def test_odd_strings(service: Scripted) -> None:
             assert receive(sock)[2] == 0
 
 
-def test_answers_come_in_completion_order(service: Scripted) -> None:
+def test_responses_are_sent_in_completion_order(service: Scripted) -> None:
     first = asyncio.Event()
 
     async def wait(client: Client, request: Request) -> Reply:
@@ -122,7 +122,9 @@ def test_answers_come_in_completion_order(service: Scripted) -> None:
         assert [receive(sock)[1], receive(sock)[1]] == [2, 1]
 
 
-def test_an_error_in_the_emulator_is_an_answer(service: Scripted, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exception_in_the_dispatcher_is_an_error_response(
+    service: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
     service.handlers["HcsGetServiceProperties"] = lambda client, request: 1 / 0
     with connect(service) as sock:
         sock.sendall(encode_request(1, PING))
@@ -133,7 +135,7 @@ def test_an_error_in_the_emulator_is_an_answer(service: Scripted, capsys: pytest
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_too_many_calls_at_once_are_refused(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_over_the_limit_are_refused(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CALLS_PER_CLIENT", 3)
     forever = asyncio.Event()
 
@@ -150,7 +152,9 @@ def test_too_many_calls_at_once_are_refused(service: Scripted, monkeypatch: pyte
         assert sorted(receive(sock)[1] for _ in range(3)) == [0, 1, 2]
 
 
-def test_a_client_that_does_not_read_is_slowed_then_dropped(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_that_does_not_read_is_throttled_then_disconnected(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "DROP_AT", 8 << 20)
     service.handlers["HcsGetServiceProperties"] = lambda *_: Reply(document="x" * 300_000)
     with connect(service) as sock:
@@ -168,7 +172,7 @@ def test_a_client_that_does_not_read_is_slowed_then_dropped(service: Scripted, m
         assert receive(other)[1] == 1
 
 
-def test_waits_end_with_their_client(service: Scripted) -> None:
+def test_waits_are_cancelled_with_their_client(service: Scripted) -> None:
     cancelled = []
 
     async def wait(client: Client, request: Request) -> Reply:
@@ -186,7 +190,7 @@ def test_waits_end_with_their_client(service: Scripted) -> None:
     eventually(lambda: cancelled)
 
 
-def test_descriptors_of_a_client_that_is_gone_are_closed(service: Scripted) -> None:
+def test_descriptors_for_a_disconnected_client_are_closed(service: Scripted) -> None:
     reader, writer = os.pipe()
     going_on = asyncio.Event()
 
@@ -204,12 +208,12 @@ def test_descriptors_of_a_client_that_is_gone_are_closed(service: Scripted) -> N
     os.close(reader)
 
 
-def test_only_the_owner_can_open_the_socket(service: Scripted, tmp_path: Path) -> None:
+def test_socket_is_accessible_to_its_owner_only(service: Scripted, tmp_path: Path) -> None:
     assert stat.S_IMODE(os.stat(service.server.path).st_mode) == 0o600
     assert os.listdir(tmp_path) and not (tmp_path / "hcs.sock.new").exists()
 
 
-def test_one_service_per_directory(service: Scripted, tmp_path: Path) -> None:
+def test_second_service_of_a_directory_is_refused(service: Scripted, tmp_path: Path) -> None:
     with pytest.raises(FileExistsError, match="another emulator service"), scripted_service(tmp_path):
         pass
     with connect(service) as sock:
@@ -217,7 +221,7 @@ def test_one_service_per_directory(service: Scripted, tmp_path: Path) -> None:
         assert receive(sock)[1] == 1
 
 
-def test_what_a_killed_service_left_is_replaced(tmp_path: Path) -> None:
+def test_stale_socket_of_a_killed_service_is_replaced(tmp_path: Path) -> None:
     leftover = socket.socket(socket.AF_UNIX)
     leftover.bind(str(tmp_path / "hcs.sock"))
     leftover.close()

@@ -1,4 +1,4 @@
-"""Utility VMs as HCS shows them: their life, their devices, their end."""
+"""Utility VMs as HCS shows them: lifecycle, devices, exit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.vm import (
 from tests.support.wire_client import EXITED, WireClient
 
 
-def test_life_of_a_vm(emulator: Emulator, client: WireClient, vm: Vm) -> None:
+def test_vm_lifecycle(emulator: Emulator, client: WireClient, vm: Vm) -> None:
     vm.create()
     assert vm.properties()["State"] == "Created" and vm.properties()["SystemType"] == "VirtualMachine"
     assert client.call("HcsPauseComputeSystem", None, handle=vm.handle).hresult == INVALID_STATE
@@ -49,7 +49,7 @@ def test_life_of_a_vm(emulator: Emulator, client: WireClient, vm: Vm) -> None:
     assert list((emulator.directory / "hvsock").iterdir()) == []
 
 
-def test_pause_resume_and_save(emulator: Emulator, client: WireClient, vm: Vm, tmp_path: Path) -> None:
+def test_vm_pause_resume_and_save(emulator: Emulator, client: WireClient, vm: Vm, tmp_path: Path) -> None:
     bridge = negotiated(vm.boot())
     client.ok("HcsPauseComputeSystem", None, handle=vm.handle)
     assert vm.properties()["State"] == "Paused"
@@ -65,20 +65,21 @@ def test_pause_resume_and_save(emulator: Emulator, client: WireClient, vm: Vm, t
     assert (tmp_path / "saved").exists() and emulator.descendants() == []
 
 
-def test_a_vm_needs_something_to_boot_from(client: WireClient, vm: Vm) -> None:
-    handle = client.ok("HcsCreateComputeSystem", "empty@vm", documents.machine()).handle
+def test_vm_without_a_boot_share_is_refused(client: WireClient, vm: Vm) -> None:
+    handle = client.ok("HcsCreateComputeSystem", "empty@vm", documents.virtual_machine()).handle
     assert client.call("HcsStartComputeSystem", None, handle=handle).hresult == 0x80070003
-    missing = documents.machine(VirtualSmb={"Shares": [{"Name": "os", "Path": "/nowhere"}]})
+    missing = documents.virtual_machine(VirtualSmb={"Shares": [{"Name": "os", "Path": "/nowhere"}]})
     assert client.call("HcsCreateComputeSystem", "missing@vm", missing).hresult == 0x80070003
     ungranted = vm.make_disk("other.vhdx", grant=False)
     disks = {CONTROLLER: {"Attachments": {"0": {"Type": "VirtualDisk", "Path": ungranted}}}}
-    assert client.call("HcsCreateComputeSystem", "ungranted@vm", documents.machine(Scsi=disks)).hresult == 0x80070005
+    document = documents.virtual_machine(Scsi=disks)
+    assert client.call("HcsCreateComputeSystem", "ungranted@vm", document).hresult == 0x80070005
     odd = vm.document()
     odd["VirtualMachine"]["ComputeTopology"]["Memory"]["SizeInMB"] = 1025
     assert client.call("HcsCreateComputeSystem", "odd@vm", odd).hresult == 0x8037010D
 
 
-def test_devices_change_live(client: WireClient, vm: Vm) -> None:
+def test_vm_devices_can_be_added_and_removed(client: WireClient, vm: Vm) -> None:
     vm.create()
     shares = DEVICES + "VirtualSmb/Shares"
     share = {"Name": "s1", "Path": vm.layer, "Options": {"ReadOnly": True}}
@@ -123,7 +124,9 @@ def test_devices_change_live(client: WireClient, vm: Vm) -> None:
 
 
 @pytest.mark.parametrize("how", ["kill", "fault", "crash"])
-def test_a_dead_worker_takes_everything_along(emulator: Emulator, client: WireClient, vm: Vm, how: str) -> None:
+def test_killed_worker_is_an_unexpected_exit_that_leaks_nothing(
+    emulator: Emulator, client: WireClient, vm: Vm, how: str
+) -> None:
     bridge = negotiated(vm.boot())
     pid = running_container(vm, bridge)
     waiting = bridge.begin(bridge_frames.WAIT_FOR_PROCESS, "app", ProcessId=pid, TimeoutInMs=0xFFFFFFFF)
@@ -143,7 +146,7 @@ def test_a_dead_worker_takes_everything_along(emulator: Emulator, client: WireCl
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside), "the end of all in the VM")
 
 
-def test_last_handle_ends_a_vm(emulator: Emulator, vm: Vm) -> None:
+def test_last_handle_close_terminates_the_vm(emulator: Emulator, vm: Vm) -> None:
     with WireClient(emulator.directory) as dying:
         document = vm.document() | {"ShouldTerminateOnLastHandleClosed": True}
         handle = dying.ok("HcsCreateComputeSystem", "pod@vm", document).handle
@@ -151,7 +154,7 @@ def test_last_handle_ends_a_vm(emulator: Emulator, vm: Vm) -> None:
     eventually(lambda: not emulator.descendants(), "the end of the VM")
 
 
-def test_the_guest_can_shut_down(client: WireClient, vm: Vm) -> None:
+def test_guest_shutdown_is_a_graceful_exit(client: WireClient, vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     bridge.ok(bridge_frames.SHUTDOWN_GRACEFUL, NULL)
     assert client.wait_event(vm.handle, EXITED)["ExitType"] == "GracefulExit"

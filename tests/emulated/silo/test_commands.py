@@ -1,4 +1,4 @@
-"""The stand-in Windows commands: a table of what people type and what they see."""
+"""The stand-in Windows commands: command lines and their output."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ TABLE: list[tuple[str, bytes, int]] = [
 
 @pytest.mark.parametrize(("command_line", "out", "code"), TABLE, ids=[row[0] for row in TABLE])
 @in_loop
-async def test_what_people_type(command_line: str, out: bytes, code: int) -> None:
+async def test_command_line_output_and_exit_code(command_line: str, out: bytes, code: int) -> None:
     async with running(hostname="box") as silo:
         result = await finished(silo, command_line, WorkingDirectory=r"C:\tmp", Environment={"FOO": "bar"})
     assert (trailing_blanks_removed(result.out), result.code) == (out, code), result.error
@@ -109,7 +109,7 @@ def trailing_blanks_removed(text: bytes) -> bytes:
 
 
 @in_loop
-async def test_typed_lines() -> None:
+async def test_cmd_runs_interactive_lines() -> None:
     async with running() as silo:
         typed = b"echo hi\r\ncd \\windows\r\nset X=1\r\necho %X%\r\nexit 4\r\n"
         loud = await finished(silo, "cmd", stdin=typed)
@@ -121,14 +121,14 @@ async def test_typed_lines() -> None:
 
 
 @in_loop
-async def test_input_after_a_line_is_left_for_the_program_it_starts() -> None:
+async def test_cmd_leaves_input_after_the_line_to_the_started_program() -> None:
     async with running() as silo:
         result = await finished(silo, "cmd /q", stdin=b"cat\nfor cat\n")
     assert result.out == b"for cat\n"
 
 
 @in_loop
-async def test_dir() -> None:
+async def test_dir_lists_files() -> None:
     async with running() as silo:
         result = await finished(silo, r"cmd /c md \d\sub & (echo 12345)>\d\file.txt & dir \D")
     lines = result.out.decode().split("\r\n")
@@ -139,7 +139,7 @@ async def test_dir() -> None:
 
 
 @in_loop
-async def test_batch_files(tmp_path: Path) -> None:
+async def test_batch_files_run(tmp_path: Path) -> None:
     (tmp_path / "loop.cmd").write_text(
         "@echo off\r\n"
         "rem counts to its argument\r\n"
@@ -165,7 +165,7 @@ async def test_batch_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command_line", ["ping -t localhost", "cmd /c ping -t 127.0.0.1"])
 @in_loop
-async def test_ping_goes_on_until_it_is_stopped(command_line: str) -> None:
+async def test_ping_t_runs_until_it_is_stopped(command_line: str) -> None:
     async with running() as silo:
         process = await silo.spawn({"CommandLine": command_line, "CreateStdOutPipe": True})
         await read_until(process, b"Reply from 127.0.0.1: bytes=32 time<1ms TTL=128\r\n")
@@ -175,7 +175,7 @@ async def test_ping_goes_on_until_it_is_stopped(command_line: str) -> None:
 
 
 @in_loop
-async def test_tasklist_shows_the_silo_and_nothing_else() -> None:
+async def test_tasklist_shows_only_processes_of_the_silo() -> None:
     async with running() as silo:
         await silo.spawn({"CommandLine": "sleep 1000"})
         result = await finished(silo, "cmd /c tasklist")

@@ -1,4 +1,4 @@
-"""What a silo keeps apart, what dies with it, and that nothing of it stays behind."""
+"""Isolation of silos, their exit, and cleanup."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["programs"]
 
 
 @in_loop
-async def test_two_silos_share_no_namespace_with_each_other_or_the_machine() -> None:
+async def test_silos_have_namespaces_of_their_own() -> None:
     async with running() as one, running() as other:
         for kind in ("pid", "mnt", "uts", "ipc"):
             names = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in ("self", one.pid, other.pid)}
@@ -27,7 +27,7 @@ async def test_two_silos_share_no_namespace_with_each_other_or_the_machine() -> 
 
 
 @in_loop
-async def test_a_tenant_neither_sees_nor_signals_another() -> None:
+async def test_process_cannot_see_or_signal_another_silo() -> None:
     async with running(hostname="one") as one, running(hostname="other") as other:
         victim = await one.spawn({"CommandLine": "sleep 4242"})
         script = f"cat /proc/[0-9]*/cmdline; kill -9 {victim.pid}; kill -9 -1"
@@ -41,7 +41,7 @@ async def test_a_tenant_neither_sees_nor_signals_another() -> None:
 
 
 @in_loop
-async def test_the_machine_cannot_be_changed_from_inside() -> None:
+async def test_host_cannot_be_changed_from_a_silo() -> None:
     async with running() as silo:
         for attempt in (
             "echo x > /etc/silo-test",
@@ -61,7 +61,7 @@ async def test_the_machine_cannot_be_changed_from_inside() -> None:
 
 
 @in_loop
-async def test_a_root_of_its_own(tmp_path: Path) -> None:
+async def test_silo_with_a_root_file_system(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "data").mkdir(parents=True)
     (root / "data" / "file.txt").write_text("from the layer\n")
@@ -74,14 +74,14 @@ async def test_a_root_of_its_own(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_a_missing_root_is_refused(tmp_path: Path) -> None:
+async def test_missing_root_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LaunchError) as caught:
         await Silo.start(SiloSettings("x", root=str(tmp_path / "none")))
     assert caught.value.hresult == 0x80070002
 
 
 @in_loop
-async def test_binds(tmp_path: Path) -> None:
+async def test_binds_show_host_directories_and_files(tmp_path: Path) -> None:
     data, single = tmp_path / "data", tmp_path / "hosts"
     data.mkdir()
     (data / "a.txt").write_text("a\n")
@@ -103,7 +103,7 @@ async def test_binds(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_binds_come_and_go_while_it_runs(tmp_path: Path) -> None:
+async def test_binds_can_be_added_and_removed_while_the_silo_runs(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("now\n")
     async with running() as silo:
         await silo.add_bind(Bind(str(tmp_path), r"C:\Added\Later"))
@@ -118,7 +118,7 @@ async def test_binds_come_and_go_while_it_runs(tmp_path: Path) -> None:
 
 
 @in_loop
-async def test_a_bind_cannot_be_led_out_of_the_root_by_a_link(tmp_path: Path) -> None:
+async def test_bind_target_cannot_leave_the_root_through_a_link(tmp_path: Path) -> None:
     root, outside, data = tmp_path / "root", tmp_path / "outside", tmp_path / "data"
     for directory in (root, outside, data):
         directory.mkdir()
@@ -130,14 +130,14 @@ async def test_a_bind_cannot_be_led_out_of_the_root_by_a_link(tmp_path: Path) ->
 
 
 @in_loop
-async def test_everything_dies_with_the_silo() -> None:
+async def test_processes_are_killed_with_their_silo() -> None:
     async with running() as silo:
         script = "setsid sleep 1000 & trap '' TERM INT HUP; echo up; while :; do sleep 1000; done"
         process = await silo.spawn({"CommandLine": f'sh -c "{script}"', "CreateStdOutPipe": True})
         await read_until(process, b"up")
         await until(lambda: len(silo.process_list()) >= 3, "three processes")
         inside = [entry["ProcessId"] for entry in silo.process_list()]
-        os.kill(silo.pid, signal.SIGKILL)  # by anyone's hand
+        os.kill(silo.pid, signal.SIGKILL)  # killed from outside
         await asyncio.wait_for(silo.exited, 30)
         assert await process.exited == 0xFFFFFFFF
         assert not [pid for pid in inside if exists(pid)]
@@ -147,7 +147,7 @@ async def test_everything_dies_with_the_silo() -> None:
 
 
 @in_loop
-async def test_shutdown_asks_first() -> None:
+async def test_shutdown_signals_processes_before_killing_them() -> None:
     async with running() as silo:
         script = "trap 'exit 9' TERM; echo up; sleep 1000 & wait"
         polite = await silo.spawn({"CommandLine": f'sh -c "{script}"', "CreateStdOutPipe": True})
@@ -181,7 +181,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("state", ["running", "frozen"])
-def test_a_silo_ends_when_its_service_is_killed(state: str) -> None:
+def test_silo_exits_when_its_service_is_killed(state: str) -> None:
     instance = f"test-orphan-{os.getpid()}"
     command = [sys.executable, "-c", _SERVICE, instance, state]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
@@ -203,7 +203,7 @@ def leftover_cgroups(instance: str) -> list[str]:
 
 
 @in_loop
-async def test_many_silos_at_once() -> None:
+async def test_many_concurrent_silos_run() -> None:
     async def one(number: int) -> int:
         async with running() as silo:
             started.append(number)
@@ -215,7 +215,7 @@ async def test_many_silos_at_once() -> None:
 
 
 @in_loop
-async def test_nothing_is_left_after_a_hundred_cycles(tmp_path: Path) -> None:
+async def test_hundred_cycles_leak_nothing(tmp_path: Path) -> None:
     async def cycle(number: int) -> None:
         limits = {"memory_bytes": 64 << 20} if number % 10 == 0 else {}
         async with running(binds=[Bind(str(tmp_path), "C:\\data")], **limits) as silo:
@@ -232,7 +232,7 @@ async def test_nothing_is_left_after_a_hundred_cycles(tmp_path: Path) -> None:
 
 
 def measure(directory: Path) -> tuple[int, list[str], list[str], int]:
-    """Descriptors, mounts, cgroups and children of this very process; others have theirs at the same time."""
+    """Descriptors, mounts, cgroups and children of this process only; other test processes have theirs."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     ours = [line for line in mounts if str(directory) in line or "tmpfs silo" in line]

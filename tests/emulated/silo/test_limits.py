@@ -243,8 +243,13 @@ async def test_process_list_has_names_times_and_memory() -> None:
         assert silo.process_list() == []
         one = await silo.spawn({"CommandLine": "sleep 1000"})
         other = await silo.spawn({"CommandLine": "ping -t localhost"})
-        # The names come with exec, which has happened; the stand-in's name a moment later.
-        await until(lambda: "ping.exe" in [entry["ImageName"] for entry in silo.process_list()], "ping.exe")
+        # A program has its name and its memory some time after exec.
+        def ready() -> bool:
+            entries = silo.process_list()
+            named = "ping.exe" in [entry["ImageName"] for entry in entries]
+            return named and all(entry["MemoryWorkingSetPrivateBytes"] for entry in entries)
+
+        await until(ready, "the name and the memory of both processes")
         entries = {entry["ProcessId"]: entry for entry in silo.process_list()}
         assert {pid: entry["ImageName"] for pid, entry in entries.items()} == {one.pid: "sleep", other.pid: "ping.exe"}
         sleeper = entries[one.pid]

@@ -1,4 +1,4 @@
-"""A process in a silo: how its command line is read, its streams, its end, and why it may not start."""
+"""A process in a silo: its command line, its streams, its exit, and errors at start."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["programs"]
 
 
 @in_loop
-async def test_streams_are_separate_pipes() -> None:
+async def test_stdout_and_stderr_are_separate_pipes() -> None:
     async with running() as silo:
         result = await finished(silo, 'sh -c "cat; echo oops >&2"', stdin=b"to and fro\n")
     assert (result.code, result.out, result.error) == (0, b"to and fro\n", b"oops\n")
 
 
 @in_loop
-async def test_streams_not_asked_for_are_absent() -> None:
+async def test_streams_not_requested_are_absent() -> None:
     async with running() as silo:
         process = await silo.spawn({"CommandLine": 'sh -c "echo lost; read line; exit 4"'})
         assert (process.stdin, process.stdout, process.stderr) == (None, None, None)
@@ -32,7 +32,7 @@ async def test_streams_not_asked_for_are_absent() -> None:
 
 
 @in_loop
-async def test_input_ends_when_both_sides_let_go() -> None:
+async def test_stdin_ends_when_service_and_client_have_closed_it() -> None:
     async with running() as silo:
         process = await silo.spawn({"CommandLine": "cat", "CreateStdInPipe": True, "CreateStdOutPipe": True})
         assert process.stdin is not None
@@ -72,7 +72,7 @@ async def test_exit_codes_are_windows_codes(command_line: str, code: int) -> Non
 
 @pytest.mark.parametrize("event", ["CtrlC", "CtrlBreak", "CtrlClose", "CtrlLogOff", "CtrlShutdown"])
 @in_loop
-async def test_console_events_end_a_process_without_a_handler(event: str) -> None:
+async def test_console_event_terminates_a_process_without_handler(event: str) -> None:
     async with running() as silo:
         process = await silo.spawn({"CommandLine": "sleep 1000"})
         assert process.signal(event)
@@ -81,21 +81,21 @@ async def test_console_events_end_a_process_without_a_handler(event: str) -> Non
 
 
 @in_loop
-async def test_console_events_reach_a_handler_and_the_processes_beside_it() -> None:
+async def test_console_event_reaches_all_processes_of_the_group() -> None:
     async with running() as silo:
         script = "trap 'echo caught; exit 5' TERM; sleep 1000 & wait"
         process = await silo.spawn({"CommandLine": f'sh -c "{script}"', "CreateStdOutPipe": True})
         await until(lambda: "sleep" in [entry["ImageName"] for entry in silo.process_list()], "both processes run")
         process.signal("CtrlShutdown")
         assert process.stdout is not None
-        # The stream ends only because the sleep, which holds it too, was told as well.
+        # The stream ends only because the sleep, which holds it too, was signalled as well.
         assert await read_all(process.stdout) == b"caught\n"
         assert await process.exited == 5
         process.close()
 
 
 @in_loop
-async def test_kill_ends_one_process_only() -> None:
+async def test_kill_terminates_one_process_only() -> None:
     async with running() as silo:
         process = await silo.spawn({"CommandLine": 'sh -c "sleep 1000 & echo $!; wait"', "CreateStdOutPipe": True})
         await read_until(process, b"\n")
@@ -109,7 +109,7 @@ async def test_kill_ends_one_process_only() -> None:
 
 
 def make_tools(root: Path) -> None:
-    """A root file system of the test's own: the host's programs are not in it, only what is put here."""
+    """A root file system for the test: only the programs that are added here, none of the host."""
     (root / "bin").mkdir(parents=True)
     (root / "etc").mkdir()
     (root / "Tools").mkdir()
@@ -143,7 +143,7 @@ def make_tools(root: Path) -> None:
     ],
 )
 @in_loop
-async def test_why_a_process_may_not_start(tmp_path: Path, parameters: dict[str, Any], hresult: int) -> None:
+async def test_failed_start_reports_the_windows_error(tmp_path: Path, parameters: dict[str, Any], hresult: int) -> None:
     make_tools(tmp_path)
     before = len(os.listdir("/proc/self/fd"))
     async with running(root=str(tmp_path)) as silo:
@@ -167,7 +167,7 @@ async def test_why_a_process_may_not_start(tmp_path: Path, parameters: dict[str,
     ],
 )
 @in_loop
-async def test_programs_are_found_as_windows_finds_them(tmp_path: Path, command_line: str, out: bytes) -> None:
+async def test_programs_are_searched_as_on_windows(tmp_path: Path, command_line: str, out: bytes) -> None:
     make_tools(tmp_path)
     (tmp_path / "Program Files" / "spaced out.cmd").write_text("@echo spaced\n")
     async with running(root=str(tmp_path)) as silo:
@@ -176,14 +176,14 @@ async def test_programs_are_found_as_windows_finds_them(tmp_path: Path, command_
 
 
 @in_loop
-async def test_arguments_are_parted_by_windows_rules() -> None:
+async def test_arguments_are_split_by_windows_rules() -> None:
     async with running() as silo:
         result = await finished(silo, r"""/usr/bin/printf "[%s]\n" a "b c" d\"e "f\\" g\h '$HOME' """)
     assert result.out == b"[a]\n[b c]\n[d\"e]\n[f\\]\n[g\\h]\n['$HOME']\n"
 
 
 @in_loop
-async def test_environment_directory_and_user() -> None:
+async def test_process_has_environment_directory_and_user() -> None:
     async with running(hostname="web-1") as silo:
         result = await finished(
             silo,
@@ -205,7 +205,7 @@ async def test_environment_directory_and_user() -> None:
 
 
 @in_loop
-async def test_a_large_environment() -> None:
+async def test_large_environment_is_passed() -> None:
     variables = {f"V{number}": "x" * 1000 for number in range(260)}
     async with running() as silo:
         result = await finished(silo, 'sh -c "env | grep -c ^V[0-9]*=xxxx"', Environment=variables)
@@ -213,7 +213,7 @@ async def test_a_large_environment() -> None:
 
 
 @in_loop
-async def test_a_linux_process_gets_just_its_arguments_and_environment() -> None:
+async def test_linux_process_gets_exactly_its_arguments_and_environment() -> None:
     async with running() as silo:
         arguments = ["/bin/sh", "-c", 'echo "$0" $#; env', "a b", "c"]
         result = await finished(silo, "", CommandArgs=arguments, Environment={"ONLY": "this"})
@@ -221,7 +221,7 @@ async def test_a_linux_process_gets_just_its_arguments_and_environment() -> None
 
 
 @in_loop
-async def test_console() -> None:
+async def test_console_echo_resize_and_end_of_file() -> None:
     async with running() as silo:
         process = await silo.spawn(
             {
@@ -240,13 +240,13 @@ async def test_console() -> None:
         process.resize(50, 132)
         os.write(process.stdin, b"typed\n")
         assert b"got typed\r\n50 132\r\n" in await read_until(process, b"132\r\n")
-        process.close_stdin()  # presses the end-of-file key: cat ends
+        process.close_stdin()  # sends the end-of-file character: cat exits
         assert await process.exited == 0
         process.close()
 
 
 @in_loop
-async def test_the_interrupt_key_of_a_console() -> None:
+async def test_interrupt_key_of_a_console_interrupts_the_process() -> None:
     async with running() as silo:
         process = await silo.spawn(
             {"CommandLine": "sleep 1000", "EmulateConsole": True, "CreateStdInPipe": True, "CreateStdOutPipe": True}
@@ -266,14 +266,14 @@ async def test_resize_without_a_console_is_refused() -> None:
 
 
 @in_loop
-async def test_many_processes_at_once_are_all_accounted_for() -> None:
+async def test_many_concurrent_processes_all_report_their_exit() -> None:
     async with running() as silo:
         results = await asyncio.gather(*(finished(silo, f'sh -c "echo {n}; exit {n}"') for n in range(40)))
     assert [(result.code, result.out) for result in results] == [(n, f"{n}\n".encode()) for n in range(40)]
 
 
 @in_loop
-async def test_a_cancelled_start_leaves_no_process() -> None:
+async def test_cancelled_start_leaks_no_process() -> None:
     async with running() as silo:
         starting = asyncio.ensure_future(silo.spawn({"CommandLine": "sleep 1000"}))
         await asyncio.sleep(0)
@@ -285,7 +285,7 @@ async def test_a_cancelled_start_leaves_no_process() -> None:
 
 
 @in_loop
-async def test_the_pid_is_the_machines() -> None:
+async def test_pid_is_that_of_the_host() -> None:
     async with running() as silo:
         process = await silo.spawn({"CommandLine": "sleep 1000"})
         assert exists(process.pid)

@@ -1,4 +1,4 @@
-"""A scripted computecore for the bindings' tests: see scripted.c."""
+"""A scripted computecore for tests of the bindings: see scripted.c."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OPERATIONS, DOCUMENTS, HANDLES, CANCELS, TERMINATIONS = range(5)
 
 
 def build(directory: Path) -> None:
-    """Compile it into `directory`, under the name that the bindings look for."""
+    """Compile it into `directory`, under the name that the bindings load."""
     target = directory / "libcomputecore.so"
     command = ["cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
     subprocess.run([*command, "-o", str(target), str(SOURCE)], check=True, timeout=60)
@@ -32,7 +32,7 @@ class Script:
     def set(
         self, name: str, *, submit: int = 0, result: int = 0, document: str | None = None, no_handle: bool = False
     ) -> None:
-        """How `name` answers from now on: at submission, in its result, and with which document."""
+        """Set how `name` answers: at submission, in its result, and with which document."""
         submit, result = (value - (1 << 32) if value >> 31 else value for value in (submit, result))
         self._library.script_set(name.encode(), submit, result, _wide(document), int(no_handle))
 
@@ -42,11 +42,11 @@ class Script:
         self._library.script_fire(event, _wide(data), times, int(join))
 
     def release(self) -> None:
-        """Let the results come that were scripted to BLOCK."""
+        """Release the results that are scripted to BLOCK."""
         self._library.script_release()
 
     def pipes(self) -> None:
-        """Processes get real pipes from now on."""
+        """Give processes real pipes from now on."""
         self._library.script_pipes(1)
 
     def count(self, which: int) -> int:

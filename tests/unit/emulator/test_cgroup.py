@@ -1,4 +1,4 @@
-"""Control groups where the kernel's files can be looked at: a tree of ordinary files, version 1 and version 2."""
+"""Cgroups on a tree of ordinary files, version 1 and version 2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 class Tree:
-    """Stands in for a cgroup file system: the kernel makes the files of a group when its directory is made."""
+    """A fake cgroup file system. The kernel creates the files of a group with its directory."""
 
     def __init__(self, root: Path, version: int) -> None:
         self.root = root
@@ -38,7 +38,7 @@ class Tree:
         return directory
 
 
-def test_version_2(tmp_path: Path) -> None:
+def test_version_2_limits_are_written(tmp_path: Path) -> None:
     tree = Tree(tmp_path, 2)
     group = tree.make(
         tree.directory, "memory.max", "cpu.max", "cpu.weight", "pids.max", "cgroup.procs", "cgroup.events"
@@ -55,7 +55,7 @@ def test_version_2(tmp_path: Path) -> None:
     pids = [[1], [1, 2], [1, 2]]
     asyncio.run(box.adopt(lambda: pids.pop(0)))
     assert (group / "cgroup.procs").read_text() in ("1", "2")
-    assert not pids  # looked again until nothing was new
+    assert not pids  # listed again until there was no new process
     (group / "memory.events").write_text("low 0\nhigh 0\noom 3\noom_kill 2\n")
     (group / "memory.current").write_text("1000\n")
     (group / "memory.peak").write_text("5000\n")
@@ -66,7 +66,7 @@ def test_version_2(tmp_path: Path) -> None:
     assert (group / "cpu.max").read_text().startswith("max 100000")
 
 
-def test_version_2_freezes_a_group_below(tmp_path: Path) -> None:
+def test_version_2_freezes_a_child_group(tmp_path: Path) -> None:
     tree = Tree(tmp_path, 2)
     tree.make(tree.directory, "cgroup.procs")
     frozen = tree.make(tree.directory / "frozen", "cgroup.procs", "cgroup.freeze")
@@ -81,7 +81,7 @@ def test_version_2_freezes_a_group_below(tmp_path: Path) -> None:
     assert (frozen / "cgroup.freeze").read_text() == "0"
 
 
-def test_a_missing_controller_is_not_enforced(tmp_path: Path) -> None:
+def test_limit_without_controller_is_not_enforced(tmp_path: Path) -> None:
     bases = {"pids": tmp_path / "pids"}
     group = tmp_path / "pids" / "hcs-emulator" / "one" / "box"
     group.mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_a_missing_controller_is_not_enforced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "../../x", "x" * 300, "ü\0n", "a\\b"])
-def test_no_id_leaves_the_subtree(tmp_path: Path, name: str) -> None:
+def test_id_cannot_leave_the_subtree(tmp_path: Path, name: str) -> None:
     box = Cgroup("one", name, Hierarchies({"pids": tmp_path}, None))
     asyncio.run(box.apply(Limits(process_limit=3)))
     made = [path for path in tmp_path.rglob("*") if path.is_dir()]
@@ -102,7 +102,7 @@ def test_no_id_leaves_the_subtree(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_the_machine_keeps_its_groups(tmp_path: Path) -> None:
+def test_hierarchies_are_read_from_mounts_and_membership(tmp_path: Path) -> None:
     (tmp_path / "memory" / "mine").mkdir(parents=True)
     (tmp_path / "cpu").mkdir()
     mounts, membership = tmp_path / "mounts", tmp_path / "cgroup"
@@ -117,7 +117,7 @@ def test_where_the_machine_keeps_its_groups(tmp_path: Path) -> None:
     assert found.unified == tmp_path / "unified"
 
 
-def test_what_a_crashed_service_left_is_removed(tmp_path: Path) -> None:
+def test_stale_groups_of_a_crashed_service_are_removed(tmp_path: Path) -> None:
     for name in ("one/box/frozen", "one-vm1/box", "two/box"):
         (tmp_path / "hcs-emulator" / name).mkdir(parents=True)
     cgroup.remove_stale("one", Hierarchies({"memory": tmp_path}, None))
@@ -133,7 +133,7 @@ def test_what_a_crashed_service_left_is_removed(tmp_path: Path) -> None:
         (Limits(cpu_weight=50), -0.00001),
     ],
 )
-def test_processor_quota(limits: Limits, share: float | None) -> None:
+def test_processor_quota_is_the_smaller_limit(limits: Limits, share: float | None) -> None:
     import os
 
     expected = share if share is not None else float(os.cpu_count() or 1)

@@ -1,4 +1,4 @@
-"""Whatever a document holds, the schema either takes it or refuses it by name; it never fails in another way."""
+"""The schema accepts or refuses every document with HcsError; it never fails in another way."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHECKS: list[Callable[[Any], Any]] = [
 
 
 @given(json_values)
-def test_any_value_is_taken_or_refused(value: Any) -> None:
+def test_any_value_is_accepted_or_refused(value: Any) -> None:
     for check in CHECKS:
         try:
             check(value)
@@ -57,12 +57,13 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-MACHINE = documents.machine(VirtualSmb={"Shares": [{"Name": "os", "Path": "/x", "Options": {"ReadOnly": True}}]})
+BOOT_SHARE = {"Name": "os", "Path": "/x", "Options": {"ReadOnly": True}}
+VIRTUAL_MACHINE = documents.virtual_machine(VirtualSmb={"Shares": [BOOT_SHARE]})
 
 
-@given(st.sampled_from(places(MACHINE)), json_values)
-def test_any_change_of_a_document_is_taken_or_refused(place: tuple[Any, ...], value: Any) -> None:
-    document: Any = copy.deepcopy(MACHINE)
+@given(st.sampled_from(places(VIRTUAL_MACHINE)), json_values)
+def test_any_change_of_a_document_is_accepted_or_refused(place: tuple[Any, ...], value: Any) -> None:
+    document: Any = copy.deepcopy(VIRTUAL_MACHINE)
     inner = document
     for name in place[:-1]:
         inner = inner[name]
@@ -74,7 +75,7 @@ def test_any_change_of_a_document_is_taken_or_refused(place: tuple[Any, ...], va
 
 
 @given(st.text() | st.binary().map(lambda data: data.decode("utf-16-le", "replace")))
-def test_any_text_is_json_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         parse(text, "test")
     except HcsError as error:
@@ -82,7 +83,7 @@ def test_any_text_is_json_or_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: f"{resource.kind} {resource.name}")
-def test_no_resource_exists_on_the_other_kind_of_system(resource: Any) -> None:
+def test_resource_paths_are_refused_on_the_other_kind_of_system(resource: Any) -> None:
     path = resource.pattern.pattern.removesuffix("\\Z")
     other = "Container" if resource.kind == "VirtualMachine" else "VirtualMachine"
     with pytest.raises(HcsError) as refused:
@@ -91,7 +92,7 @@ def test_no_resource_exists_on_the_other_kind_of_system(resource: Any) -> None:
 
 
 @given(st.lists(st.binary(max_size=64)))
-def test_frames_of_the_bridge_survive_garbage(pieces: list[bytes]) -> None:
+def test_bridge_reader_accepts_any_bytes_or_raises_frame_error(pieces: list[bytes]) -> None:
     reader = bridge_frames.Reader()
     try:
         for piece in pieces:
@@ -101,7 +102,7 @@ def test_frames_of_the_bridge_survive_garbage(pieces: list[bytes]) -> None:
 
 
 @given(st.dictionaries(st.text(), st.text()), st.integers(0, 2**64 - 1), st.integers(1, 100))
-def test_frames_are_found_however_they_are_cut(message: dict[str, str], number: int, size: int) -> None:
+def test_bridge_frames_are_found_in_any_pieces(message: dict[str, str], number: int, size: int) -> None:
     data = bridge_frames.encode(bridge_frames.RESPONSE | bridge_frames.CREATE, number, message) * 2
     reader = bridge_frames.Reader()
     found = [frame for start in range(0, len(data), size) for frame in reader.feed(data[start : start + size])]
@@ -110,7 +111,7 @@ def test_frames_are_found_however_they_are_cut(message: dict[str, str], number: 
     ] * 2
 
 
-def test_codes_as_guests_spell_them() -> None:
+def test_guest_spelling_of_error_codes() -> None:
     assert guest_spelling(0x8037010E) == 0xC037010E
     assert guest_spelling(0x80370105) == 0x80370105
     assert guest_spelling(0x80070490) == 0x80070490

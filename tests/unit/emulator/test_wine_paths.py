@@ -1,4 +1,4 @@
-"""Paths of a Wine prefix in the words of Linux."""
+"""Windows paths of a Wine prefix as Linux paths."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def prefix(tmp_path: Path) -> Path:
         (r"\\?\Volume{00000000-0000-0000-0000-000000000043}\ProgramData", "drive_c/ProgramData"),
     ],
 )
-def test_a_drive_is_a_folder_of_the_prefix(prefix: Path, given: str, expected: str) -> None:
+def test_drive_path_is_translated_to_the_prefix(prefix: Path, given: str, expected: str) -> None:
     assert WindowsPaths(str(prefix)).linux(given) == str(prefix.resolve() / expected)
 
 
 @pytest.mark.parametrize("given", ["\\\\?\\Volume{5c8ae2a0-65fd-4c9b-9b0b-2f0a6c6f1a01}\\", r"\\.\pipe\x", "web1", ""])
-def test_what_is_no_drive_path_stays(prefix: Path, given: str) -> None:
+def test_other_paths_are_unchanged(prefix: Path, given: str) -> None:
     assert WindowsPaths(str(prefix)).translate(Request("ActivateLayer", 0, 0, [given])).strings == [given]
 
 
-def test_documents_change_only_where_the_host_is_meant(prefix: Path) -> None:
+def test_only_host_path_members_of_documents_are_translated(prefix: Path) -> None:
     document = {
         "Storage": {"Layers": [{"Id": "x", "Path": r"C:\ProgramData"}]},
         "MappedDirectories": [{"HostPath": r"Z:\tmp", "ContainerPath": r"C:\data"}],
