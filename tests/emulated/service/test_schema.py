@@ -93,7 +93,7 @@ def test_invalid_container_documents_are_refused(client: WireClient, path: str, 
 
 
 VM = "VirtualMachine."
-VIRTUAL_MACHINE_CASES = [
+VM_CASES = [
     (VM + "Chipset", ..., "$.VirtualMachine.Chipset"),
     (VM + "ComputeTopology.Memory", {}, "$.VirtualMachine.ComputeTopology.Memory.SizeInMB"),
     (VM + "ComputeTopology.Processor.Count", 0, "$.VirtualMachine.ComputeTopology.Processor.Count"),
@@ -122,7 +122,7 @@ VIRTUAL_MACHINE_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "place"), VIRTUAL_MACHINE_CASES, ids=[case[2] for case in VIRTUAL_MACHINE_CASES])
+@pytest.mark.parametrize(("path", "value", "place"), VM_CASES, ids=[case[2] for case in VM_CASES])
 def test_invalid_virtual_machine_documents_are_refused(client: WireClient, path: str, value: Any, place: str) -> None:
     answer = client.call("HcsCreateComputeSystem", "bad", change(documents.virtual_machine(), path, value))
     assert (f"{answer.hresult:08X}", answer.places) == (f"{INVALID_JSON:08X}", [place])
