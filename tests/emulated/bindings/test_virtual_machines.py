@@ -12,7 +12,7 @@ import pytest
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.system import ComputeSystem
-from tests.support.documents import machine
+from tests.support.documents import virtual_machine
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 
@@ -22,7 +22,7 @@ def vm(hcs: Emulator, tmp_path: Path) -> Iterator[ComputeSystem]:
     files = tmp_path / "UtilityVM" / "Files"
     files.mkdir(parents=True)
     shares = [{"Name": "os", "Path": str(files), "Options": {"ReadOnly": True}}]
-    document = machine(VirtualSmb={"Shares": shares}) | {"ShouldTerminateOnLastHandleClosed": True}
+    document = virtual_machine(VirtualSmb={"Shares": shares}) | {"ShouldTerminateOnLastHandleClosed": True}
     with ComputeSystem.create("pod1@vm", document) as system:
         system.start()
         yield system
