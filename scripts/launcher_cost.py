@@ -29,10 +29,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
-from launcher.linux import bundle as bundle_module
-from launcher.linux.build import compiled, with_settings
-from launcher.linux.bundle import write_bundle
+from launcher.linux import bundle as modules
+from launcher.linux.build import compile_launcher, with_settings
 from runhcs.install import python, write_interpreter
 from runhcs.installation import NAME, ROOT, library
 from shim.api import task as api
@@ -55,7 +55,7 @@ VARIANTS = {
 
 
 def plain_code(modules: Sequence[tuple[Path, str]]) -> list[bytes]:
-    """What Python itself would write to __pycache__."""
+    """The bytecode that Python writes to __pycache__."""
     return [marshal.dumps(compile(path.read_bytes(), name, "exec", dont_inherit=True)) for path, name in modules]
 
 
@@ -76,13 +76,9 @@ class Variant:
         files.mkdir(parents=True)
         packages = sysconfig.get_paths()["platlib"]
         if is_bundled:
-            bundle_module._kept.clear()
-            original = bundle_module.compile_lean
-            bundle_module.compile_lean = original if is_stripped else plain_code
-            try:
-                self.program = write_bundle(files, ROOT, packages)
-            finally:
-                bundle_module.compile_lean = original
+            compiler = modules.compile_files if is_stripped else plain_code
+            with mock.patch.object(modules, "compile_files", compiler), mock.patch.dict(modules._compiled, clear=True):
+                self.program = modules.write_bundle(files, ROOT, packages)
         else:
             self.program = write_by_path(files, packages)
         linked = write_interpreter(files) if is_linked else ""
@@ -90,7 +86,7 @@ class Variant:
             sys.exit("this Python has no static library to link")
         self.interpreter = linked or python()
         self.launcher = bindir / NAME
-        self.launcher.write_bytes(with_settings(compiled(), python(), str(self.program), False, linked))
+        self.launcher.write_bytes(with_settings(compile_launcher(), python(), str(self.program), False, linked))
         self.launcher.chmod(0o755)
         self.sockets = directory / "s"
         self.environment = os.environ | {
@@ -235,7 +231,7 @@ def main(rounds: int) -> None:
         def count(name: str) -> None:
             instructions[name].append(installed[name].instructions())
 
-        def remember(name: str) -> None:
+        def sample_memory(name: str) -> None:
             for one, other in idle_memory(installed[name]):
                 pss[name].append(one)
                 private[name].append(other)
@@ -247,7 +243,7 @@ def main(rounds: int) -> None:
         interleaved(list(VARIANTS), rounds, start)
         if shutil.which("valgrind"):
             interleaved(list(VARIANTS), INSTRUCTION_ROUNDS, count)
-        interleaved(list(VARIANTS), MEMORY_ROUNDS, remember)
+        interleaved(list(VARIANTS), MEMORY_ROUNDS, sample_memory)
     print(f"| variant | {' | '.join(columns)} |\n|{' --- |' * (len(columns) + 1)}")
     for name in VARIANTS:
         print(f"| {name} | {' | '.join(interval(column[name]) for column in columns.values() if column[name])} |")
