@@ -61,7 +61,7 @@ class EventWatch:
             if found:
                 self._received.append((found[1], json.loads(found[2])))
 
-    def of(self, id: str) -> list[tuple[str, dict[str, Any]]]:
+    def with_fields(self, id: str) -> list[tuple[str, dict[str, Any]]]:
         """Events about the task of this container: (`start`, fields) …"""
         return [
             (topic.removeprefix("/tasks/"), fields)
@@ -69,11 +69,11 @@ class EventWatch:
             if topic.startswith("/tasks/") and fields.get("container_id") == id
         ]
 
-    def told(self, id: str) -> list[str]:
+    def received(self, id: str) -> list[str]:
         """`create c1`, `start c1`, `exec-added e1`, `exit e1` …"""
-        return [f"{topic} {fields.get('exec_id') or fields.get('id') or id}" for topic, fields in self.of(id)]
+        return [f"{topic} {fields.get('exec_id') or fields.get('id') or id}" for topic, fields in self.with_fields(id)]
 
-    def expect(self, id: str, told: list[str]) -> None:
-        """Exactly these, in this order, once all that are under way are here."""
-        eventually(lambda: len(self.told(id)) >= len(told), f"events {told}; there were {self.told(id)}")
-        assert self.told(id) == told
+    def expect(self, id: str, expected: list[str]) -> None:
+        """Wait for as many events as expected; they must be exactly these, in this order."""
+        eventually(lambda: len(self.received(id)) >= len(expected), f"events {expected}, got {self.received(id)}")
+        assert self.received(id) == expected

@@ -2,7 +2,7 @@
 
 node.run(id, node.spec("cmd", "/c", "echo hi"))     `ctr run` with a Windows spec, to its end
 node.ctr("task", "ls")                              anything else
-node.events.told(id)                                what `ctr events` said of a container
+node.events.received(id)                                what `ctr events` said of a container
 node.expect_clean()                                 nothing of any container is left, anywhere
 """
 

@@ -42,7 +42,7 @@ def test_killed_shim_is_reported_as_exit(node: Node) -> None:
     node.events.expect(name, [f"create {name}", f"start {name}"])
     node.kill_shim(name)
     node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
-    assert dict(node.events.of(name))["exit"]["exit_status"] == 255
+    assert dict(node.events.with_fields(name))["exit"]["exit_status"] == 255
     eventually(lambda: node.status(name) == "", "the task to be forgotten")
     node.ctr("container", "rm", name)
 

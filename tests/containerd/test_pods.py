@@ -64,9 +64,9 @@ def test_pod_lifecycle(node: Node, client: Client, pod: CriPod, isolation: str) 
     pod.stop()
     expect_gone(shim)
     pod.remove()
-    eventually(lambda: f"delete {one}" in node.events.told(one), "all events of the first")
+    eventually(lambda: f"delete {one}" in node.events.received(one), "all events of the first")
     of_exec = ["exec-added", "exec-started", "exit", "delete"]
-    assert [topic for topic, _ in node.events.of(one)] == ["create", "start", *of_exec, "exit", "delete"]
+    assert [topic for topic, _ in node.events.with_fields(one)] == ["create", "start", *of_exec, "exit", "delete"]
     for name in (two, pod.id):
         node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
 
@@ -227,7 +227,7 @@ class TestAccidents:
         (shim,) = pod.shims()
         os.kill(shim, signal.SIGKILL)
         for name in pod.members():
-            eventually(lambda name=name: f"exit {name}" in node.events.told(name), f"an exit event of {name}")
+            eventually(lambda name=name: f"exit {name}" in node.events.received(name), f"an exit event of {name}")
             with pytest.raises(ContainerdError):
                 pod.waits[name].result(60)
         eventually(lambda: not client.tasks(), "tasks forgotten")

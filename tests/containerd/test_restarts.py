@@ -86,9 +86,9 @@ def test_exit_during_containerd_outage_keeps_its_code(own_node: Node, away: Away
         assert tasks.state(name).exit_status == 42
         assert tasks.wait(name).status == 42
         assert tasks.delete_task(name).status == 42
-    # The shim kept the event until somebody was there to take it.
-    eventually(lambda: f"delete {name}" in node.events.told(name), f"the end of {name}: {node.events.told(name)}")
-    assert dict(node.events.of(name))["delete"]["exit_status"] == 42
+    # The shim kept the event until containerd was back.
+    eventually(lambda: f"delete {name}" in node.events.received(name), f"delete event in {node.events.received(name)}")
+    assert dict(node.events.with_fields(name))["delete"]["exit_status"] == 42
     node.ctr("container", "rm", name)
     node.expect_clean()
 

@@ -22,7 +22,7 @@ def test_run_returns_stdout_stderr_and_exit_code(node: Node) -> None:
     assert result.stdout.split() == ["out"]
     assert "err" in result.stderr
     node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
-    ended = dict(node.events.of(name))["exit"]
+    ended = dict(node.events.with_fields(name))["exit"]
     assert ended["exit_status"] == 7 and ended["id"] == name and ended["pid"] > 0
 
 

@@ -127,11 +127,11 @@ def test_sandbox_lifecycle(node: Node, client: Client, pod: SandboxPod) -> None:
     expect_gone(shim)
     expect_no_bundles(node)
     for name in (one, two):
-        eventually(lambda name=name: f"delete {name}" in node.events.told(name), f"the delete event of {name}")
-        told = node.events.told(name)
+        eventually(lambda name=name: f"delete {name}" in node.events.received(name), f"the delete event of {name}")
+        told = node.events.received(name)
         assert told[:2] == [f"create {name}", f"start {name}"] and told[-2:] == [f"exit {name}", f"delete {name}"]
     # The sandbox is no task, even if containerd itself tells the exit of every shim as one.
-    assert {topic for topic, _ in node.events.of(pod.id)} <= {"exit", "delete"}
+    assert {topic for topic, _ in node.events.with_fields(pod.id)} <= {"exit", "delete"}
 
 
 def test_platform_and_ping_called_directly(node: Node, pod: SandboxPod) -> None:

@@ -14,7 +14,7 @@ from tests.support.eventually import eventually
 
 
 def exit_status(node: Node, name: str) -> int:
-    exits = [fields for topic, fields in node.events.of(name) if topic == "exit" and fields["id"] == name]
+    exits = [fields for topic, fields in node.events.with_fields(name) if topic == "exit" and fields["id"] == name]
     return int(exits[-1]["exit_status"])
 
 
@@ -56,8 +56,8 @@ def test_kill_exec_and_kill_all(node: Node) -> None:
     node.ctr("task", "kill", "-s", "9", "--all", name)
     node.expect_status(name, "STOPPED")
     node.ctr("task", "delete", name, check=False)
-    eventually(lambda: f"delete {name}" in node.events.told(name), "the container's delete event")
-    told = node.events.told(name)
+    eventually(lambda: f"delete {name}" in node.events.received(name), "the container's delete event")
+    told = node.events.received(name)
     assert told.index("exit e2") < told.index(f"exit {name}") < told.index(f"delete {name}")
     node.ctr("container", "rm", name)
 
@@ -153,7 +153,7 @@ def test_delete_of_stopped_task_returns_exit_code(node: Node) -> None:
     result = node.ctr("task", "delete", name, check=False)
     assert "exit code 5" in result.stderr
     node.events.expect(name, [f"{topic} {name}" for topic in ("create", "start", "exit", "delete")])
-    assert dict(node.events.of(name))["delete"]["exit_status"] == 5
+    assert dict(node.events.with_fields(name))["delete"]["exit_status"] == 5
     node.ctr("container", "rm", name)
 
 

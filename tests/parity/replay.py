@@ -99,7 +99,7 @@ class Scenario:
         return self.replay._shims[self.id]
 
     def run(self) -> list[Answer]:
-        self.replay._events_seen = len(self.shims.events.received)
+        self.replay._events_seen = len(self.shims.events.messages)
         if fault := self.case.run.get("fail"):
             call, _, code = fault.partition("=")
             self.replay.emulator.fault(call, nth=1, error=int(code, 16))
@@ -265,7 +265,7 @@ class Scenario:
         self.answers.append({"op": f"io({exec_id})", "answer": read})
 
     def do_events(self, _: str) -> None:
-        received = self.shims.events.received
+        received = self.shims.events.messages
         seen = self.replay._events_seen
         try:
             eventually(lambda: len(received) - seen >= self.wanted_events, "the events", 10)

@@ -43,11 +43,11 @@ NAMESPACE = "tests"
 
 
 class Events:
-    """containerd's events endpoint: takes what shims forward. It can be stopped and started again."""
+    """containerd's events endpoint, which shims forward their events to. It can be stopped and started again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.received: list[tuple[str, Any]] = []
+        self.messages: list[tuple[str, Any]] = []
         self._server: Server | None = None
         self.start()
 
@@ -71,31 +71,31 @@ class Events:
         assert envelope.namespace == NAMESPACE
         kind = KINDS[envelope.topic.removeprefix(TASKS)]
         assert envelope.event.type_url == kind.FULL_NAME
-        self.received.append((envelope.topic, kind.decode(envelope.event.value)))
+        self.messages.append((envelope.topic, kind.decode(envelope.event.value)))
         return b""
 
-    def told(self, id: str | None = None) -> list[str]:
+    def received(self, id: str | None = None) -> list[str]:
         """`create c1`, `start c1`, `exec-added e1`, `exit e1` …: of one container, or of all."""
         out = []
-        for topic, event in list(self.received):
+        for topic, event in list(self.messages):
             if id is not None and event.container_id != id:
                 continue
             out.append(f"{topic.removeprefix(TASKS)} {exec_of(event) or event.container_id}")
         return out
 
-    def expect(self, told: list[str], id: str | None = None) -> None:
-        """Exactly these have come, in this order, once all that are under way are here."""
-        eventually(lambda: len(self.told(id)) >= len(told), f"events {told}, got {self.told(id)}")
-        assert self.told(id) == told
+    def expect(self, expected: list[str], id: str | None = None) -> None:
+        """Wait for as many events as expected; they must be exactly these, in this order."""
+        eventually(lambda: len(self.received(id)) >= len(expected), f"events {expected}, got {self.received(id)}")
+        assert self.received(id) == expected
 
-    def of(self, topic: str, id: str) -> Any:
+    def last(self, topic: str, id: str) -> Any:
         """The last event of a topic about this id (of a container, or of an exec)."""
         found = [
             event
-            for name, event in list(self.received)
+            for name, event in list(self.messages)
             if name == f"{TASKS}{topic}" and id in (event.container_id, getattr(event, "id", ""))
         ]
-        assert found, f"no {topic} of {id} in {self.told()}"
+        assert found, f"no {topic} of {id} in {self.received()}"
         return found[-1]
 
 
@@ -140,7 +140,7 @@ class Shim(TaskClient):
         os.kill(self.pid, signal.SIGKILL)
         eventually(lambda: not self.alive, "the daemon's end")
 
-    def wait_gone(self) -> None:
+    def wait_exited(self) -> None:
         eventually(lambda: not self.alive, f"the daemon's end after Shutdown: {self.panic_log()}")
 
     def panic_log(self) -> str:

@@ -121,8 +121,8 @@ class VmShims:
     def expect_one_exit(self, *names: str) -> None:
         """Each of these has been reported, once; events are on their way for a moment."""
         for name in names:
-            eventually(lambda name=name: f"exit {name}" in self.events.told(), f"the exit of {name}")  # type: ignore[misc]
-            assert self.events.told().count(f"exit {name}") == 1
+            eventually(lambda name=name: f"exit {name}" in self.events.received(), f"the exit of {name}")  # type: ignore[misc]
+            assert self.events.received().count(f"exit {name}") == 1
 
     def left(self) -> list[str]:
         """What the emulator still carries."""

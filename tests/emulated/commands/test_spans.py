@@ -18,7 +18,7 @@ def live(shims: Shims, id: str) -> None:
     shim.wait()
     shim.delete()
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
 
 
 def test_the_phases_of_a_life(shims: Shims, tmp_path: Path) -> None:

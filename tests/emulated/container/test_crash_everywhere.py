@@ -49,7 +49,7 @@ def test_kill_at_every_call(shims: Shims, emulator: Emulator) -> None:
     shim = begin(shims, "count")
     life(shim, shims)
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     calls = [entry["call"] for entry in emulator.journal()[len(before) :] if "call" in entry]
     assert len(calls) > 15 and "HcsStartComputeSystem" in calls
     expect_nothing_left(shims, emulator, shim)

@@ -52,7 +52,7 @@ class TestMemory:
         shim.exec("e1", shims.process(*HUNGRY))
         shim.start("e1")
         assert shim.wait("e1").exit_status == COMMITMENT_LIMIT
-        eventually(lambda: shims.events.told("c1")[-2:] == ["oom c1", "exit e1"], "TaskOOM before the exec's exit")
+        eventually(lambda: shims.events.received("c1")[-2:] == ["oom c1", "exit e1"], "TaskOOM before the exec's exit")
         assert shim.state().status == 2  # the container runs on
         end(shim)
 

@@ -43,7 +43,7 @@ class TestLimits:
         shim = jobs.stay("c1", windows={"resources": {"memory": {"limit": 64 << 20}}})
         shim.update({"memory": {"limit": 600 << 20}})
         jobs.exec(shim, "e1", *HUNGRY)
-        assert "oom c1" not in jobs.events.told()
+        assert "oom c1" not in jobs.events.received()
 
     @pytest.mark.parametrize(
         ("cpu", "share"), [({"count": 1}, 1 / (os.cpu_count() or 1)), ({"maximum": 2500}, 0.25), ({}, 0)]

@@ -67,7 +67,7 @@ class TestPods:
         assert not is_alive(pid)
         pod.delete(id="w2")
         pod.shutdown_sandbox()
-        pod.wait_gone()
+        pod.wait_exited()
 
     def test_no_other_containers(self, jobs: Jobs) -> None:
         self.pod(jobs)

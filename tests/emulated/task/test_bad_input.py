@@ -75,7 +75,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_create_refuses(shims: Shims, emulator: Emulator, name: str) -> None:
+def test_create_with_invalid_spec_is_refused(shims: Shims, emulator: Emulator, name: str) -> None:
     edit, code, words = WRONG[name]
     spec = shims.spec("sleep", "600")
     edit(spec)
@@ -84,30 +84,30 @@ def test_create_refuses(shims: Shims, emulator: Emulator, name: str) -> None:
     nothing_left(shims, emulator, shim.path)
     refused(status.NOT_FOUND, shim.state)
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     shim.delete_command()
 
 
-def test_create_without_a_root_file_system(shims: Shims, emulator: Emulator) -> None:
+def test_create_without_rootfs_is_refused(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     assert "root file system" in refused(status.FAILED_PRECONDITION, shim.create)
     nothing_left(shims, emulator, shim.path)
 
 
-def test_create_with_a_rootfs_that_cannot_be_mounted(shims: Shims, emulator: Emulator) -> None:
+def test_create_with_unmountable_rootfs_is_refused(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     mount = Mount(type="bind", source="/no/such/place", options=["bind"])
     assert "/no/such/place" in refused(status.UNKNOWN, shim.create, rootfs=[mount])
     nothing_left(shims, emulator, shim.path)
 
 
-def test_create_with_a_terminal_and_an_error_stream(shims: Shims, emulator: Emulator) -> None:
+def test_create_with_terminal_and_stderr_is_refused(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     refused(status.FAILED_PRECONDITION, shim.create, rootfs=shims.rootfs(), terminal=True, stderr="/tmp/nothing-there")
     nothing_left(shims, emulator, shim.path)
 
 
-def test_create_with_options_of_another_runtime(shims: Shims, emulator: Emulator) -> None:
+def test_create_with_options_of_another_runtime_is_refused(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     options = PackedAny(type_url="containerd.strange.v1.Options", value=b"")
     assert "containerd.strange.v1.Options" in refused(
@@ -116,13 +116,13 @@ def test_create_with_options_of_another_runtime(shims: Shims, emulator: Emulator
     nothing_left(shims, emulator, shim.path)
 
 
-def test_create_without_a_config(shims: Shims) -> None:
+def test_create_without_config_is_refused(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     (shim.path / "config.json").unlink()
     assert "config.json" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs())
 
 
-def test_start_with_an_unknown_user(shims: Shims, emulator: Emulator) -> None:
+def test_start_with_unknown_user_fails(shims: Shims, emulator: Emulator) -> None:
     spec = shims.spec("sleep", "600")
     spec["process"]["user"] = {"username": "nobody-knows-me"}
     shim = shims.start("c1", spec)
@@ -133,7 +133,7 @@ def test_start_with_an_unknown_user(shims: Shims, emulator: Emulator) -> None:
     nothing_left(shims, emulator, shim.path)
 
 
-def test_exec_refuses(shims: Shims) -> None:
+def test_exec_with_invalid_process_is_refused(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     shim.run(rootfs=shims.rootfs())
     refused(status.INVALID_ARGUMENT, shim.call, "Exec", api.ExecProcessRequest(id="c1", exec_id="e1"))
@@ -143,12 +143,12 @@ def test_exec_refuses(shims: Shims) -> None:
     refused(status.UNKNOWN, shim.exec, "e1", {"args": ["echo"], "cwd": "here"})
     refused(status.FAILED_PRECONDITION, shim.exec, "e1", {"args": ["echo"]}, terminal=True, stderr="/tmp/nothing-there")
     refused(status.NOT_FOUND, shim.state, "e1")
-    assert "exec-added e1" not in shims.events.told()
+    assert "exec-added e1" not in shims.events.received()
 
 
 def nothing_left(shims: Shims, emulator: Emulator, bundle: Path) -> None:
     assert emulator.control("status")["systems"] == []
     assert Ledger(str(bundle)).entries() == []
     assert not (bundle / "rootfs").is_mount()
-    if [told for told in shims.events.told() if told.startswith("create")]:
-        eventually(lambda: "exit c1" in shims.events.told(), "the exit of what was created")
+    if [told for told in shims.events.received() if told.startswith("create")]:
+        eventually(lambda: "exit c1" in shims.events.received(), "the exit of what was created")

@@ -56,11 +56,11 @@ def pipe(shims: Shims, name: str) -> str:
 # Without a VM.
 
 
-def test_the_pid(shim: Shim) -> None:
+def test_diag_pid(shim: Shim) -> None:
     assert api.PidResponse.decode(ask(shim, "DiagPid", api.PidRequest())).pid == shim.pid
 
 
-def test_the_tasks_and_their_execs(shim: Shim, shims: Shims) -> None:
+def test_diag_tasks_with_execs(shim: Shim, shims: Shims) -> None:
     for name in ("e1", "e2", "e3"):
         shim.exec(name, shims.process(*(SLEEP if name == "e1" else ("cmd", "/c", "exit 3"))))
     shim.start("e1")
@@ -74,14 +74,14 @@ def test_the_tasks_and_their_execs(shim: Shim, shims: Shims) -> None:
     assert [(task.id, task.execs) for task in answer.tasks] == [("c1", [])]
 
 
-def test_no_tasks_before_there_is_one(shims: Shims) -> None:
+def test_diag_tasks_before_create(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     assert api.TasksResponse.decode(ask(shim, "DiagTasks", api.TasksRequest(execs=True))).tasks == []
     refused(status.NOT_FOUND, run, shim, "true")
     assert inspect(shim)["tasks"] == []
 
 
-def test_the_stacks_of_all_threads(shim: Shim) -> None:
+def test_diag_stacks_of_all_threads(shim: Shim) -> None:
     answer = api.StacksResponse.decode(ask(shim, "DiagStacks", api.StacksRequest()))
     assert answer.guest_stacks == ""
     assert answer.stacks.count("thread ") >= 3  # the main thread, the relay of streams, readers, the one that answers
@@ -89,7 +89,7 @@ def test_the_stacks_of_all_threads(shim: Shim) -> None:
     assert "in all_threads" in answer.stacks and "this one answers" in answer.stacks
 
 
-def test_stacks_while_a_start_hangs(shims: Shims, emulator: Emulator) -> None:
+def test_diag_stacks_while_start_hangs(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.create(rootfs=shims.rootfs())
     other = Shim(shims, "c1", shim.path, shim.address)
@@ -108,7 +108,7 @@ def test_stacks_while_a_start_hangs(shims: Shims, emulator: Emulator) -> None:
     starting.join(60)
 
 
-def test_a_process_on_the_host(shim: Shim, shims: Shims) -> None:
+def test_exec_on_host(shim: Shim, shims: Shims) -> None:
     stdout, stderr = pipe(shims, "out"), pipe(shims, "err")
     out, err = Reader(stdout), Reader(stderr)
     where = shims.directory / "work"
@@ -120,7 +120,7 @@ def test_a_process_on_the_host(shim: Shim, shims: Shims) -> None:
     shims.events.expect(["create c1", "start c1"], "c1")  # it is nobody's task
 
 
-def test_input_for_a_process_on_the_host(shim: Shim, shims: Shims) -> None:
+def test_exec_on_host_with_stdin(shim: Shim, shims: Shims) -> None:
     stdin, stdout = pipe(shims, "in"), pipe(shims, "out")
     out = Reader(stdout)
     writer = threading.Thread(target=lambda: Path(stdin).write_text("through and back\n"))
@@ -130,7 +130,7 @@ def test_input_for_a_process_on_the_host(shim: Shim, shims: Shims) -> None:
     assert out.text() == "through and back\n"
 
 
-def test_a_terminal_on_the_host(shim: Shim, shims: Shims) -> None:
+def test_exec_on_host_with_terminal(shim: Shim, shims: Shims) -> None:
     stdin, stdout = pipe(shims, "in"), pipe(shims, "out")
     out = Reader(stdout)
     keep = os.open(stdin, os.O_RDWR)
@@ -140,14 +140,14 @@ def test_a_terminal_on_the_host(shim: Shim, shims: Shims) -> None:
     refused(status.FAILED_PRECONDITION, run, shim, "true", terminal=True, stdout=stdout, stderr=stdout)
 
 
-def test_what_cannot_be_run_on_the_host(shim: Shim) -> None:
+def test_invalid_exec_on_host_is_refused(shim: Shim) -> None:
     assert "program" in refused(status.INVALID_ARGUMENT, run, shim)
     assert "no-such-program" in refused(status.INVALID_ARGUMENT, run, shim, "no-such-program")
     assert "directory" in refused(status.INVALID_ARGUMENT, run, shim, "true", workdir="/no/such/place")
     assert run(shim, "sh", "-c", "kill -9 $$") == 128 + signal.SIGKILL
 
 
-def test_a_caller_that_goes_away_takes_its_process_along(shim: Shim, shims: Shims) -> None:
+def test_closed_connection_kills_exec_on_host(shim: Shim, shims: Shims) -> None:
     told = shims.directory / "pid"
     request = api.ExecProcessRequest(args=["sh", "-c", f"echo $$ > {told}; exec sleep 600"]).encode()
     client = shim.dial()
@@ -165,12 +165,12 @@ def test_a_caller_that_goes_away_takes_its_process_along(shim: Shim, shims: Shim
     eventually(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
 
 
-def test_nothing_to_share_with_without_a_vm(shim: Shim, shims: Shims) -> None:
+def test_share_without_vm_is_refused(shim: Shim, shims: Shims) -> None:
     request = api.ShareRequest(host_path=str(shims.directory), uvm_path="C:\\shared")
     assert "no running utility VM" in refused(status.FAILED_PRECONDITION, ask, shim, "DiagShare", request)
 
 
-def test_inspect(shim: Shim, shims: Shims, emulator: Emulator) -> None:
+def test_inspect_returns_the_whole_state(shim: Shim, shims: Shims, emulator: Emulator) -> None:
     shim.exec("e1", shims.process(*SLEEP))
     found = inspect(shim, properties=True)
     assert found["namespace"] == "tests" and found["id"] == "c1" and found["pid"] == shim.pid
@@ -185,7 +185,7 @@ def test_inspect(shim: Shim, shims: Shims, emulator: Emulator) -> None:
 # In a VM.
 
 
-def test_a_process_in_the_vm(vms: VmShims) -> None:
+def test_exec_in_vm(vms: VmShims) -> None:
     pod = vms.pod()
     stdout = fifo(vms, "out")
     out = Reader(stdout)
@@ -194,7 +194,7 @@ def test_a_process_in_the_vm(vms: VmShims) -> None:
     refused(status.UNKNOWN, run, pod, "no-such-program.exe")
 
 
-def test_stacks_of_the_guest(vms: VmShims) -> None:
+def test_diag_stacks_of_guest(vms: VmShims) -> None:
     pod = vms.pod()
     answer = api.StacksResponse.decode(ask(pod, "DiagStacks", api.StacksRequest()))
     assert "in serve" in answer.stacks and "GuestService" in answer.guest_stacks
@@ -203,7 +203,7 @@ def test_stacks_of_the_guest(vms: VmShims) -> None:
     assert found["vm"]["properties"]["State"] == "Running"
 
 
-def test_a_guest_that_hangs_does_not_keep_the_stacks(vms: VmShims) -> None:
+def test_diag_stacks_with_hanging_guest(vms: VmShims) -> None:
     pod = vms.pod()
     worker = vms.workers()[0]
     os.kill(worker, signal.SIGSTOP)
@@ -215,7 +215,7 @@ def test_a_guest_that_hangs_does_not_keep_the_stacks(vms: VmShims) -> None:
     assert run(pod, "cmd", "/c", "exit 0") == 0  # and the VM is not given up for it
 
 
-def test_a_directory_of_the_host_in_the_vm(vms: VmShims) -> None:
+def test_share_directory_with_vm(vms: VmShims) -> None:
     pod = vms.pod()
     shared = vms.directory / "shared"
     shared.mkdir()
@@ -236,7 +236,7 @@ def test_a_directory_of_the_host_in_the_vm(vms: VmShims) -> None:
     assert not (shared / "refused.txt").exists()
 
 
-def test_what_cannot_be_shared(vms: VmShims) -> None:
+def test_invalid_share_is_refused(vms: VmShims) -> None:
     pod = vms.pod()
     missing = api.ShareRequest(host_path="/no/such/place", uvm_path="C:\\x")
     assert "/no/such/place" in refused(status.INVALID_ARGUMENT, ask, pod, "DiagShare", missing)
@@ -248,4 +248,4 @@ def test_what_cannot_be_shared(vms: VmShims) -> None:
     refused(status.FAILED_PRECONDITION, ask, pod, "DiagShare", request)
     refused(status.FAILED_PRECONDITION, run, pod, "cmd")
     answer = api.StacksResponse.decode(ask(pod, "DiagStacks", api.StacksRequest()))
-    assert "has ended" in answer.guest_stacks
+    assert "has exited" in answer.guest_stacks

@@ -41,14 +41,14 @@ def run(vms: VmShims, request: pytest.FixtureRequest) -> Run:
     return start
 
 
-def test_a_program_that_ends_when_asked(run: Run) -> None:
+def test_program_that_handles_the_stop_signal(run: Run) -> None:
     shim = run(*PATIENT)
     shim.kill(SIGTERM)
     assert shim.wait().exit_status == 23, "its own status, not that of force"
     shim.delete()
 
 
-def test_a_program_that_does_not(run: Run) -> None:
+def test_program_that_ignores_the_stop_signal(run: Run) -> None:
     shim = run(*DEAF)
     shim.kill(SIGTERM)
     assert shim.state().status == 2, "it may take its time"
@@ -57,7 +57,7 @@ def test_a_program_that_does_not(run: Run) -> None:
     shim.delete()
 
 
-def test_a_child_that_a_kill_leaves_behind(run: Run, vms: VmShims) -> None:
+def test_child_process_of_killed_init_is_stopped(run: Run, vms: VmShims) -> None:
     """It holds the output open, which would be waited for: the container is stopped, and with it ends the output. What
     the container holds goes after that."""
     vms.shims.env["RUNHCS_SPANS"] = str(vms.directory)
@@ -66,7 +66,7 @@ def test_a_child_that_a_kill_leaves_behind(run: Run, vms: VmShims) -> None:
     assert shim.wait().exit_status == 0xFFFFFFFF
     shim.delete()
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     found = spans.read(vms.directory)
     (whole,) = (one for one in found if one.name == "exit")
     inside = [one for one in found if one.thread == whole.thread and whole.begin < one.begin < whole.end]
@@ -76,7 +76,7 @@ def test_a_child_that_a_kill_leaves_behind(run: Run, vms: VmShims) -> None:
     assert drain.begin < stop.begin < stop.end < drain.end < close.begin
 
 
-def test_hcs_hangs_when_a_container_is_to_shut_down(shims: Shims, emulator: Emulator) -> None:
+def test_hanging_shutdown_of_container_is_terminated(shims: Shims, emulator: Emulator) -> None:
     """The shutdown gets half a minute, then the container is ended by force and the exit told."""
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.create(rootfs=shims.rootfs())
@@ -88,7 +88,7 @@ def test_hcs_hangs_when_a_container_is_to_shut_down(shims: Shims, emulator: Emul
     eventually(lambda: not emulator.control("status")["systems"], "the container's end")
 
 
-def test_a_pod_whose_guest_hangs(vms: VmShims) -> None:
+def test_pod_with_hanging_guest_is_terminated(vms: VmShims) -> None:
     """Nobody in the VM answers any more; the end of the pod needs nobody in it."""
     pod = vms.pod()
     shim = vms.run_in(pod, "w1", *SLEEP)

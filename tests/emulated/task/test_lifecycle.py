@@ -24,7 +24,7 @@ SLEEP = ("sleep", "600")
 
 
 @pytest.mark.parametrize("service", [TASK_V2, TASK_V3])
-def test_a_whole_life(shims: Shims, service: str) -> None:
+def test_full_lifecycle(shims: Shims, service: str) -> None:
     shim = shims.start("c1", shims.spec("sh", "-c", "exit 3"), service=service)
     connected = shim.connect()
     assert (connected.shim_pid, connected.task_pid) == (shim.pid, 0)
@@ -45,15 +45,15 @@ def test_a_whole_life(shims: Shims, service: str) -> None:
     assert (deleted.pid, deleted.exit_status, deleted.exited_at) == (pid, 3, waited.exited_at)
     shims.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
     for topic in ("exit", "delete"):
-        event = shims.events.of(topic, "c1")
+        event = shims.events.last(topic, "c1")
         assert (event.pid, event.exit_status, event.exited_at) == (pid, 3, waited.exited_at)
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     answer = shim.delete_command()
     assert (answer.exit_status, answer.exited_at) == (3, waited.exited_at)
 
 
-def test_running(shims: Shims) -> None:
+def test_calls_on_running_task(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     pid = shim.run(rootfs=shims.rootfs())
     state = shim.state()
@@ -72,7 +72,7 @@ def test_running(shims: Shims) -> None:
 
 
 class TestExec:
-    def test_life(self, shims: Shims) -> None:
+    def test_exec_lifecycle(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         refused(status.NOT_FOUND, shim.exec, "early", shims.process("true"))
         shim.create(rootfs=shims.rootfs())
@@ -95,7 +95,7 @@ class TestExec:
         shims.events.expect(["create c1", "start c1", "exec-added e1", "exec-started e1", "exit e1", "delete e1"])
         assert shim.state().status == Status.RUNNING
 
-    def test_all_exits_come_before_the_inits(self, shims: Shims) -> None:
+    def test_exec_exits_are_published_before_init_exit(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.run(rootfs=shims.rootfs())
         for exec_id in ("e1", "e2"):
@@ -106,11 +106,11 @@ class TestExec:
         assert shim.wait().exit_status == TERMINATED
         assert shim.wait("e1").exit_status == TERMINATED
         assert shim.wait("idle").exit_status == 1
-        eventually(lambda: "exit c1" in shims.events.told(), "the init's exit event")
-        told = shims.events.told()
+        eventually(lambda: "exit c1" in shims.events.received(), "the init's exit event")
+        told = shims.events.received()
         assert sorted(told[-3:-1]) == ["exit e1", "exit e2"] and told[-1] == "exit c1"
 
-    def test_a_command_line_left_over_from_the_container_is_not_run_again(self, shims: Shims) -> None:
+    def test_args_take_precedence_over_inherited_command_line(self, shims: Shims) -> None:
         spec = shims.spec()
         spec["process"]["commandLine"] = "sleep 600"
         shim = shims.start("c1", spec)
@@ -120,7 +120,7 @@ class TestExec:
         shim.start("e1")
         assert shim.wait("e1").exit_status == 5
 
-    def test_of_a_missing_program(self, shims: Shims) -> None:
+    def test_exec_of_missing_program_fails(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.run(rootfs=shims.rootfs())
         shim.exec("e1", shims.process("no-such-program"))
@@ -129,12 +129,12 @@ class TestExec:
         assert (state.status, state.exit_status) == (Status.STOPPED, 1)
         assert shim.wait("e1").exit_status == 1
         shim.delete("e1")
-        assert "exit e1" not in shims.events.told()
+        assert "exit e1" not in shims.events.received()
         assert shim.state().status == Status.RUNNING
 
 
 class TestKill:
-    def test_before_the_start(self, shims: Shims) -> None:
+    def test_kill_before_start(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.create(rootfs=shims.rootfs())
         shim.kill(15)
@@ -146,14 +146,14 @@ class TestKill:
         shims.events.expect(["create c1", "exit c1", "delete c1"])
 
     @pytest.mark.parametrize("number", [1, 2, 15])
-    def test_a_program_without_a_handler_ends(self, shims: Shims, number: int) -> None:
+    def test_signal_stops_program_without_handler(self, shims: Shims, number: int) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.run(rootfs=shims.rootfs())
         shim.kill(number)
         assert shim.wait().exit_status == CONTROL_C_EXIT
         refused(status.NOT_FOUND, shim.kill, number)
 
-    def test_a_program_that_handles_it_goes_on(self, shims: Shims) -> None:
+    def test_signal_is_handled_by_program(self, shims: Shims) -> None:
         trap = "trap 'exit 42' TERM; while :; do sleep 0.05; done"
         shim = shims.start("c1", shims.spec("sh", "-c", trap))
         shim.run(rootfs=shims.rootfs())
@@ -161,7 +161,7 @@ class TestKill:
         shim.kill(15)
         assert shim.wait().exit_status == 42
 
-    def test_terminate_and_again(self, shims: Shims) -> None:
+    def test_sigkill_after_ignored_sigterm(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec("sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"))
         shim.run(rootfs=shims.rootfs())
         eventually(lambda: _has_trap(shim.state().pid, signal.SIGTERM, ignored=True), "the shell's trap")
@@ -170,14 +170,14 @@ class TestKill:
         assert shim.wait().exit_status == TERMINATED
         refused(status.NOT_FOUND, shim.kill, 9)
 
-    def test_unknown_signals(self, shims: Shims) -> None:
+    def test_unknown_signal_or_id_is_refused(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.run(rootfs=shims.rootfs())
         assert "99" in refused(status.FAILED_PRECONDITION, shim.kill, 99)
         refused(status.NOT_FOUND, shim.kill, 9, "nosuch")
         refused(status.NOT_FOUND, shim.kill, 9, id="nosuch")
 
-    def test_all(self, shims: Shims) -> None:
+    def test_kill_all(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.run(rootfs=shims.rootfs())
         shim.exec("e1", shims.process(*SLEEP))
@@ -189,13 +189,13 @@ class TestKill:
 
 
 class TestDelete:
-    def test_created(self, shims: Shims) -> None:
+    def test_delete_of_created_task(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.create(rootfs=shims.rootfs())
         assert shim.delete().exit_status == 0
         shims.events.expect(["create c1", "exit c1", "delete c1"])
 
-    def test_again(self, shims: Shims) -> None:
+    def test_repeated_delete_returns_the_same(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec("true"))
         shim.run(rootfs=shims.rootfs())
         shim.wait()
@@ -204,7 +204,7 @@ class TestDelete:
         refused(status.NOT_FOUND, shim.pids)
         refused(status.NOT_FOUND, shim.stats)
 
-    def test_right_after_the_exit(self, shims: Shims) -> None:
+    def test_delete_right_after_exit(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec("true"))
         shim.run(rootfs=shims.rootfs())
         eventually(lambda: shim.state().status == Status.STOPPED, "the exit")
@@ -213,7 +213,7 @@ class TestDelete:
 
 
 class TestWait:
-    def test_many_callers(self, shims: Shims) -> None:
+    def test_many_waits(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.create(rootfs=shims.rootfs())
         clients = [shim.dial() for _ in range(4)]
@@ -226,7 +226,7 @@ class TestWait:
         assert len(answers) == 1
         assert shim.wait().exit_status == TERMINATED
 
-    def test_after_containerd_has_gone_and_come_back(self, shims: Shims) -> None:
+    def test_wait_after_containerd_restart(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.run(rootfs=shims.rootfs())
         with ThreadPoolExecutor(1) as pool:
@@ -245,7 +245,7 @@ class TestWait:
 
 
 class TestStartFails:
-    def test_of_a_missing_program(self, shims: Shims) -> None:
+    def test_start_of_missing_program_fails(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec("no-such-program"))
         shim.create(rootfs=shims.rootfs())
         assert "no-such-program" in refused(status.UNKNOWN, shim.start)
@@ -255,7 +255,7 @@ class TestStartFails:
         shims.events.expect(["create c1", "exit c1"])
         assert shim.delete().exit_status == 1
 
-    def test_by_hcs(self, shims: Shims, emulator: Emulator) -> None:
+    def test_start_fails_in_hcs(self, shims: Shims, emulator: Emulator) -> None:
         emulator.fault("HcsStartComputeSystem", error=0x80370109)
         shim = shims.start("c1", shims.spec(*SLEEP))
         shim.create(rootfs=shims.rootfs())
@@ -264,19 +264,19 @@ class TestStartFails:
         shims.events.expect(["create c1", "exit c1"])
         assert shim.delete().exit_status == 1
 
-    def test_create_of_what_exists(self, shims: Shims, emulator: Emulator) -> None:
+    def test_create_of_existing_compute_system_fails(self, shims: Shims, emulator: Emulator) -> None:
         emulator.fault("HcsCreateComputeSystem", error=0x8037010F)
         shim = shims.start("c1", shims.spec(*SLEEP))
         refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs())
         refused(status.NOT_FOUND, shim.state)
         refused(status.NOT_FOUND, shim.delete)
-        assert shims.events.told() == []
+        assert shims.events.received() == []
         shim.shutdown()
-        shim.wait_gone()
+        shim.wait_exited()
 
 
-class TestFigures:
-    def test_in_each_state(self, shims: Shims) -> None:
+class TestStats:
+    def test_stats_in_each_state(self, shims: Shims) -> None:
         shim = shims.start("c1", shims.spec("sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; sleep 600"))
         shim.create(rootfs=shims.rootfs())
         refused(status.NOT_FOUND, shim.stats)
@@ -308,7 +308,7 @@ class TestFigures:
         assert [process.pid for process in shim.pids()] == [pid]
 
 
-def test_hcs_does_not_pause_containers(shims: Shims) -> None:
+def test_pause_is_unimplemented(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
     assert "pause" in refused(status.UNIMPLEMENTED, shim.pause)
@@ -316,7 +316,7 @@ def test_hcs_does_not_pause_containers(shims: Shims) -> None:
     refused(status.UNIMPLEMENTED, shim.resume)
 
 
-def test_update(shims: Shims, emulator: Emulator) -> None:
+def test_update_modifies_limits(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
     refused(status.INVALID_ARGUMENT, shim.update, None)
@@ -325,11 +325,11 @@ def test_update(shims: Shims, emulator: Emulator) -> None:
     assert len(emulator.journal("HcsModifyComputeSystem")) == 2
 
 
-def test_shutdown_with_a_running_task_leaves_nothing(shims: Shims, emulator: Emulator) -> None:
+def test_shutdown_with_running_task_leaks_nothing(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     assert emulator.control("status")["systems"] == []
 
 
@@ -343,7 +343,7 @@ def _has_trap(pid: int, number: int, ignored: bool = False) -> bool:
     return False
 
 
-def test_a_spec_of_linux_runs_where_hcs_is_emulated(shims: Shims) -> None:
+def test_linux_spec_runs_on_emulator(shims: Shims) -> None:
     """What `ctr run` on Linux makes by itself: no word of Windows in it."""
     process = {"args": ["sh", "-c", 'exit "$CODE"'], "cwd": "/tmp", "env": ["PATH=/bin", "CODE=9"], "user": {"uid": 0}}
     spec = {"ociVersion": "1.1.0", "process": process, "root": {"path": "rootfs"}, "linux": {}}

@@ -50,7 +50,7 @@ def test_lifecycle_is_logged_at_info(shims: Shims) -> None:
     exit_status = str(shim.wait().exit_status)
     shim.delete()
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     log = shim.log
     first = log.wait_for("starting containerd-shim-runhcs-v1")
     assert (first.level, first.fields["tid"], first.fields["pid"]) == ("info", "c1", str(shim.pid))

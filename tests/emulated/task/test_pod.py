@@ -29,7 +29,7 @@ def workload(shims: Shims, name: str, *args: str) -> Shim:
     return shims.start(name, marked(shims.spec(*args), "container"))
 
 
-def test_a_pod_with_two_workloads(shims: Shims, emulator: Emulator) -> None:
+def test_pod_with_two_workloads(shims: Shims, emulator: Emulator) -> None:
     pod = sandbox(shims)
     first = workload(shims, "w1", "sh", "-c", "exit 4")
     second = workload(shims, "w2", *SLEEP)
@@ -53,13 +53,13 @@ def test_a_pod_with_two_workloads(shims: Shims, emulator: Emulator) -> None:
     pod.delete()
     assert emulator.control("status")["systems"] == []
     pod.shutdown()
-    pod.wait_gone()
+    pod.wait_exited()
     shims.events.expect(["create pod", "start pod", "exit pod", "delete pod"], "pod")
     shims.events.expect(["create w1", "start w1", "exit w1", "delete w1"], "w1")
     shims.events.expect(["create w2", "start w2", "exit w2", "delete w2"], "w2")
 
 
-def test_who_may_join(shims: Shims) -> None:
+def test_join_with_wrong_annotations_is_refused(shims: Shims) -> None:
     pod = shims.start("pod", marked(shims.spec(*SLEEP), "sandbox"))
     joining = workload(shims, "w1", *SLEEP)
     refused(status.FAILED_PRECONDITION, joining.create, rootfs=shims.rootfs())
@@ -77,7 +77,7 @@ def test_who_may_join(shims: Shims) -> None:
     refused(status.FAILED_PRECONDITION, late.create, rootfs=shims.rootfs())
 
 
-def test_a_workload_lives_on_while_its_neighbour_ends(shims: Shims) -> None:
+def test_exit_of_workload_leaves_other_running(shims: Shims) -> None:
     sandbox(shims)
     first, second = workload(shims, "w1", *SLEEP), workload(shims, "w2", *SLEEP)
     for shim in (first, second):
@@ -88,10 +88,10 @@ def test_a_workload_lives_on_while_its_neighbour_ends(shims: Shims) -> None:
     second.exec("e1", shims.process("sh", "-c", "exit 6"))
     second.start("e1")
     assert second.wait("e1").exit_status == 6
-    eventually(lambda: "delete w1" in shims.events.told("w1"), "the first workload's delete event")
+    eventually(lambda: "delete w1" in shims.events.received("w1"), "the first workload's delete event")
 
 
-def test_a_sandbox_whose_process_is_a_bare_shell_stays(shims: Shims, emulator: Emulator) -> None:
+def test_sandbox_with_interactive_shell_keeps_running(shims: Shims, emulator: Emulator) -> None:
     pod = shims.start("pod", marked(shims.spec("c:\\windows\\system32\\cmd.exe"), "sandbox"))
     pod.create(rootfs=shims.rootfs())
     emulator.fault("HcsCreateProcess", error=0x80070002, nth=1)
@@ -100,10 +100,10 @@ def test_a_sandbox_whose_process_is_a_bare_shell_stays(shims: Shims, emulator: E
     assert "ping -t 127.0.0.1" in str(asked)
 
 
-def test_shutdown_of_the_sandbox_ends_the_workloads_too(shims: Shims, emulator: Emulator) -> None:
+def test_shutdown_of_sandbox_stops_workloads(shims: Shims, emulator: Emulator) -> None:
     pod = sandbox(shims)
     running = workload(shims, "w1", *SLEEP)
     running.run(rootfs=shims.rootfs())
     pod.shutdown()
-    pod.wait_gone()
+    pod.wait_exited()
     assert emulator.control("status")["systems"] == []

@@ -35,22 +35,22 @@ def publisher(endpoint: Events) -> Publisher:
     return Publisher(lambda: ForwardTransport(f"unix://{endpoint.path}", NAMESPACE), Log(NullChannel()))
 
 
-def test_order_across_a_restart_of_containerd(endpoint: Events) -> None:
+def test_order_is_kept_across_containerd_restart(endpoint: Events) -> None:
     made = publisher(endpoint)
     for number in range(5):
         made.publish("/tasks/start", TaskStart(container_id="c", pid=number))
-    eventually(lambda: len(endpoint.received) == 5, "the first events")
+    eventually(lambda: len(endpoint.messages) == 5, "the first events")
     endpoint.stop()
     for number in range(5, 15):
         made.publish("/tasks/start", TaskStart(container_id="c", pid=number))
     endpoint.start()
     made.publish("/tasks/exit", TaskExit(container_id="c", pid=15))
-    eventually(lambda: len(endpoint.received) == 16, "the other events")
-    assert [event.pid for _, event in endpoint.received] == list(range(16))
+    eventually(lambda: len(endpoint.messages) == 16, "the other events")
+    assert [event.pid for _, event in endpoint.messages] == list(range(16))
     made.close()
 
 
-def test_a_containerd_that_does_not_want_an_event_is_not_asked_again(endpoint: Events) -> None:
+def test_rejected_event_is_not_retried(endpoint: Events) -> None:
     def refuse(call: Call) -> bytes:
         raise StatusError(INVALID_ARGUMENT, "namespace is required")
 
@@ -70,7 +70,7 @@ def test_a_containerd_that_does_not_want_an_event_is_not_asked_again(endpoint: E
     server.shutdown(5)
 
 
-def test_without_a_ttrpc_endpoint_the_publish_command_is_used(tmp_path: Path) -> None:
+def test_publish_command_without_ttrpc_address(tmp_path: Path) -> None:
     binary = tmp_path / "containerd"
     binary.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/arguments\ncat > {tmp_path}/stdin\n')
     binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
@@ -84,10 +84,10 @@ def test_without_a_ttrpc_endpoint_the_publish_command_is_used(tmp_path: Path) ->
     assert (packed.type_url, TaskExit.decode(packed.value)) == ("containerd.events.TaskExit", event)
 
 
-def test_no_descriptor_is_left_by_failed_connections(endpoint: Events) -> None:
+def test_failed_connections_leak_no_descriptors(endpoint: Events) -> None:
     endpoint.stop()
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         with pytest.raises(OSError):
             ForwardTransport(str(endpoint.path), NAMESPACE)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before  # a previous test may close its own meanwhile

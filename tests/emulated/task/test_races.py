@@ -18,7 +18,7 @@ def descriptors(shim: Shim) -> int:
     return len(os.listdir(f"/proc/{shim.pid}/fd"))
 
 
-def test_many_execs_leave_nothing_in_the_shim(shims: Shims) -> None:
+def test_many_execs_leak_nothing(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
     before = descriptors(shim)
@@ -38,14 +38,14 @@ def test_many_execs_leave_nothing_in_the_shim(shims: Shims) -> None:
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, range(100)))
     eventually(lambda: descriptors(shim) == before, "as many descriptors as before")
-    eventually(lambda: len(shims.events.told()) == 2 + 4 * 100, "all events")
-    told = shims.events.told()
+    eventually(lambda: len(shims.events.received()) == 2 + 4 * 100, "all events")
+    told = shims.events.received()
     for number in range(100):
         mine = [entry.split()[0] for entry in told if entry.split()[1] == f"e{number}"]
         assert mine == ["exec-added", "exec-started", "exit", "delete"]
 
 
-def test_execs_that_start_while_the_container_dies(shims: Shims) -> None:
+def test_execs_during_container_exit(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
     names = [f"e{number}" for number in range(12)]
@@ -70,8 +70,8 @@ def test_execs_that_start_while_the_container_dies(shims: Shims) -> None:
     shim.wait()
     for name in names:
         shim.wait(name)
-    eventually(lambda: "exit c1" in shims.events.told(), "the init's exit event")
-    told = shims.events.told()
+    eventually(lambda: "exit c1" in shims.events.received(), "the init's exit event")
+    told = shims.events.received()
     assert told[-1] == "exit c1"
     for name in names:
         expected = ["exec-added", "exec-started", "exit"] if name in started else ["exec-added"]
@@ -79,7 +79,7 @@ def test_execs_that_start_while_the_container_dies(shims: Shims) -> None:
     shim.delete()
 
 
-def test_kills_from_everywhere(shims: Shims) -> None:
+def test_concurrent_kills(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
 

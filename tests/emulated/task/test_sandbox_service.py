@@ -102,7 +102,7 @@ def test_calls_are_logged_at_debug(shims: Shims) -> None:
         assert (line.level, line.fields["tid"]) == ("debug", "pod")
 
 
-def test_calls_in_the_wrong_order(sandbox: Sandbox) -> None:
+def test_calls_in_wrong_order_are_refused(sandbox: Sandbox) -> None:
     for early in (sandbox.start_sandbox, sandbox.stop_sandbox, sandbox.wait_sandbox, sandbox.sandbox_state):
         refused(status.NOT_FOUND, early)
     refused(status.FAILED_PRECONDITION, sandbox.join, "early")
@@ -118,16 +118,16 @@ def test_calls_in_the_wrong_order(sandbox: Sandbox) -> None:
     assert sandbox.sandbox_state() == NOT_READY
     assert sandbox.wait_sandbox().exit_status == 0
     sandbox.shutdown_sandbox()
-    sandbox.wait_gone()
+    sandbox.wait_exited()
 
 
-def test_shutdown_before_anything_was_made(sandbox: Sandbox) -> None:
+def test_shutdown_before_create(sandbox: Sandbox) -> None:
     """What containerd does when Create failed."""
     sandbox.shutdown_sandbox()
-    sandbox.wait_gone()
+    sandbox.wait_exited()
 
 
-def test_a_sandbox_of_another_name(sandbox: Sandbox) -> None:
+def test_other_sandbox_id_is_not_found(sandbox: Sandbox) -> None:
     for method, request in (
         ("CreateSandbox", api.CreateSandboxRequest(sandbox_id="other")),
         ("PingSandbox", api.PingRequest(sandbox_id="other")),
@@ -137,12 +137,12 @@ def test_a_sandbox_of_another_name(sandbox: Sandbox) -> None:
     assert sandbox.alive
 
 
-def test_an_ordinary_shim_does_not_have_it(shims: Shims) -> None:
+def test_shim_without_sandbox_api_has_no_sandbox_service(shims: Shims) -> None:
     shim = shims.start("plain", shims.spec(*FOREVER))
     refused(status.UNIMPLEMENTED, shim.client.call, SANDBOX, "PingSandbox", b"", timeout=30)
 
 
-def test_wait_is_told_to_all_and_dropped_without_harm(sandbox: Sandbox) -> None:
+def test_many_waits_and_closed_connection(sandbox: Sandbox) -> None:
     sandbox.create_sandbox()
     sandbox.start_sandbox()
     refused(status.DEADLINE_EXCEEDED, sandbox.wait_sandbox, timeout=0.1)
@@ -156,7 +156,7 @@ def test_wait_is_told_to_all_and_dropped_without_harm(sandbox: Sandbox) -> None:
     assert len(answers) == 5 and all(answer == answers[0] for answer in answers)
 
 
-def test_shutdown_of_tasks_never_ends_it(sandbox: Sandbox) -> None:
+def test_task_shutdown_does_not_stop_the_shim(sandbox: Sandbox) -> None:
     sandbox.create_sandbox()
     sandbox.start_sandbox()
     sandbox.join("c1", "/bin/true")
@@ -168,7 +168,7 @@ def test_shutdown_of_tasks_never_ends_it(sandbox: Sandbox) -> None:
     assert sandbox.sandbox_state() == READY and sandbox.alive
 
 
-def test_a_workload_that_cannot_be_made_is_not_noted(sandbox: Sandbox) -> None:
+def test_failed_create_leaves_no_member_record(sandbox: Sandbox) -> None:
     sandbox.create_sandbox()
     sandbox.start_sandbox()
     bundle = sandbox.owner.bundle("bad", {**sandbox.owner.spec(*FOREVER), "windows": 5})
@@ -177,7 +177,7 @@ def test_a_workload_that_cannot_be_made_is_not_noted(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["created", "started"])
-def test_delete_after_kill_9_frees_the_workloads_too(sandbox: Sandbox, started: bool) -> None:
+def test_delete_after_sigkill_releases_workloads(sandbox: Sandbox, started: bool) -> None:
     """containerd runs it for the sandbox alone."""
     sandbox.create_sandbox()
     sandbox.start_sandbox()

@@ -44,7 +44,7 @@ def expect_none(shims: Shims, shim: Shim, *texts: str) -> None:
         assert SECRET not in text
 
 
-def test_all_goes_well(shims: Shims) -> None:
+def test_no_secrets_in_log_of_lifecycle(shims: Shims) -> None:
     shim = start(shims, spec(shims))
     shim.create(rootfs=shims.rootfs())
     shim.start()
@@ -56,12 +56,12 @@ def test_all_goes_well(shims: Shims) -> None:
     shim.wait()
     shim.delete()
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
     expect_none(shims, shim)
 
 
 @pytest.mark.parametrize("call", ["HcsCreateComputeSystem", "HcsStartComputeSystem", "HcsCreateProcess"])
-def test_hcs_fails(emulator: Emulator, shims: Shims, call: str) -> None:
+def test_no_secrets_in_log_when_hcs_fails(emulator: Emulator, shims: Shims, call: str) -> None:
     emulator.fault(call, error=0x80370109)
     shim = start(shims, spec(shims))
     with pytest.raises(StatusError) as caught:
@@ -83,7 +83,7 @@ def test_hcs_fails(emulator: Emulator, shims: Shims, call: str) -> None:
     ],
     ids=["text", "no key", "another hive", "no type"],
 )
-def test_the_annotation_is_wrong(shims: Shims, registry: str) -> None:
+def test_no_secrets_in_error_of_invalid_annotation(shims: Shims, registry: str) -> None:
     """It is passed over, or refused; its value is in neither sentence."""
     shim = start(shims, spec(shims, registry))
     message = ""
@@ -96,7 +96,7 @@ def test_the_annotation_is_wrong(shims: Shims, registry: str) -> None:
 
 
 @pytest.mark.parametrize("variable", [f"{SECRET} without an equals sign", f"={SECRET}", f"A\0B={SECRET}"])
-def test_a_variable_is_wrong(shims: Shims, variable: str) -> None:
+def test_no_secrets_in_error_of_invalid_variable(shims: Shims, variable: str) -> None:
     made = spec(shims)
     made["process"]["env"] = [variable]
     shim = start(shims, made)

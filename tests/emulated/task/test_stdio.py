@@ -78,7 +78,7 @@ def run(shims: Shims, pipes: Pipes, *args: str, **fields: object) -> Shim:
     return shim
 
 
-def test_output_and_errors_arrive(shims: Shims, pipes: Pipes) -> None:
+def test_stdout_and_stderr(shims: Shims, pipes: Pipes) -> None:
     shim = run(shims, pipes, "sh", "-c", "echo out; echo err >&2; exit 3", **pipes.read("stdout", "stderr"))
     state = shim.state()
     assert (state.stdout, state.stderr, state.stdin) == (pipes.paths["stdout"], pipes.paths["stderr"], "")
@@ -87,7 +87,7 @@ def test_output_and_errors_arrive(shims: Shims, pipes: Pipes) -> None:
     assert pipes.output == {"stdout": b"out\n", "stderr": b"err\n"}
 
 
-def test_all_of_it_before_the_exit_is_told(shims: Shims, pipes: Pipes) -> None:
+def test_all_output_arrives_before_exit_event(shims: Shims, pipes: Pipes) -> None:
     """32 MiB, read by a thread that is never ahead: Wait must not overtake it by more than a FIFO's content."""
     size = 32 << 20
     shim = run(shims, pipes, "sh", "-c", f"head -c {size} /dev/zero", **pipes.read("stdout"))
@@ -97,7 +97,7 @@ def test_all_of_it_before_the_exit_is_told(shims: Shims, pipes: Pipes) -> None:
     assert hashlib.sha256(pipes.output["stdout"]).digest() == hashlib.sha256(bytes(size)).digest()
 
 
-def test_input_until_its_end(shims: Shims, pipes: Pipes) -> None:
+def test_stdin_until_eof(shims: Shims, pipes: Pipes) -> None:
     streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"]}
     shim = run(shims, pipes, "cat", **streams)
     pipes.write(b"hello\n")
@@ -107,7 +107,7 @@ def test_input_until_its_end(shims: Shims, pipes: Pipes) -> None:
     pipes.join()
 
 
-def test_close_io_ends_the_input(shims: Shims, pipes: Pipes) -> None:
+def test_close_io_closes_stdin(shims: Shims, pipes: Pipes) -> None:
     streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"]}
     shim = run(shims, pipes, "cat", **streams)
     pipes.write(b"last words\n")
@@ -119,7 +119,7 @@ def test_close_io_ends_the_input(shims: Shims, pipes: Pipes) -> None:
     pipes.close_stdin()
 
 
-def test_execs_have_streams_of_their_own(shims: Shims, pipes: Pipes) -> None:
+def test_exec_has_its_own_stdio(shims: Shims, pipes: Pipes) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     shim.run(rootfs=shims.rootfs())
     streams = {**pipes.read("stdout", "stderr"), "stdin": pipes.paths["stdin"]}
@@ -135,7 +135,7 @@ def test_execs_have_streams_of_their_own(shims: Shims, pipes: Pipes) -> None:
     assert pipes.output == {"stdout": b"through\n", "stderr": b"err\n"}
 
 
-def test_terminal(shims: Shims, pipes: Pipes) -> None:
+def test_terminal_stdio(shims: Shims, pipes: Pipes) -> None:
     spec = shims.spec("sh", "-c", "stty size; read line; stty size; echo got $line")
     spec["process"].update(terminal=True, consoleSize={"width": 100, "height": 30})
     shim = shims.start("c1", spec)
@@ -153,7 +153,7 @@ def test_terminal(shims: Shims, pipes: Pipes) -> None:
     assert b"50 132" in pipes.output["stdout"] and b"got something" in pipes.output["stdout"]
 
 
-def test_a_reader_that_never_comes_does_not_keep_the_exit(shims: Shims, pipes: Pipes) -> None:
+def test_missing_reader_does_not_block_exit(shims: Shims, pipes: Pipes) -> None:
     """More than a FIFO holds, and nobody reads: the process blocks; killed, its exit is told all the same."""
     shim = shims.start("c1", shims.spec("sh", "-c", "head -c 4000000 /dev/zero; sleep 600"))
     shim.create(rootfs=shims.rootfs(), stdout=pipes.paths["stdout"])
@@ -163,7 +163,7 @@ def test_a_reader_that_never_comes_does_not_keep_the_exit(shims: Shims, pipes: P
     shim.delete()
 
 
-def test_a_reader_that_comes_back_gets_the_rest(shims: Shims, pipes: Pipes) -> None:
+def test_returning_reader_gets_the_rest(shims: Shims, pipes: Pipes) -> None:
     script = "i=0; while [ $i -lt 400 ]; do echo line $i; i=$((i+1)); sleep 0.005; done"
     shim = shims.start("c1", shims.spec("sh", "-c", script))
     first = os.open(pipes.paths["stdout"], os.O_RDONLY | os.O_NONBLOCK)
@@ -186,7 +186,7 @@ def test_a_reader_that_comes_back_gets_the_rest(shims: Shims, pipes: Pipes) -> N
     assert got == b"".join(b"line %d\n" % number for number in range(400))
 
 
-def test_a_log_file(shims: Shims) -> None:
+def test_stdio_to_file(shims: Shims) -> None:
     log = shims.directory / "logs" / "c1.log"
     shim = shims.start("c1", shims.spec("sh", "-c", "echo to the log; echo and errors >&2"))
     shim.create(rootfs=shims.rootfs(), stdout=f"file://{log}", stderr=f"file://{log}")
@@ -195,13 +195,13 @@ def test_a_log_file(shims: Shims) -> None:
     assert sorted(log.read_text().splitlines()) == ["and errors", "to the log"]
 
 
-def test_no_streams_at_all(shims: Shims) -> None:
+def test_no_stdio(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec("sh", "-c", "echo nobody listens; cat; exit 5"))
     shim.run(rootfs=shims.rootfs())
     assert shim.wait().exit_status == 5
 
 
-def test_a_stream_that_cannot_be_opened(shims: Shims) -> None:
+def test_stdio_that_cannot_be_opened_is_refused(shims: Shims) -> None:
     shim = shims.start("c1", shims.spec("true"))
     missing = str(shims.directory / "no" / "such" / "fifo")
     assert missing in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs(), stdout=missing)

@@ -240,7 +240,7 @@ def test_our_client_streams(client: Client) -> None:
     assert both.recv(10) is None
 
 
-def test_a_thousand_of_our_calls_at_once(client: Client) -> None:
+def test_our_client_thousand_concurrent_calls(client: Client) -> None:
     def call(number: int) -> bool:
         payload = wrap(b"call %d" % number)
         return client.call(SERVICE, "EchoLater" if number % 2 else "Echo", payload, timeout=60) == payload

@@ -31,7 +31,7 @@ def test_it_runs_and_reports_its_exit(vms: VmShims) -> None:
     vms.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
     eventually(lambda: not vms.left(), "nothing left of the VM")
     shim.shutdown()
-    shim.wait_gone()
+    shim.wait_exited()
 
 
 def test_stdin_reaches_the_process_and_ends(vms: VmShims) -> None:
@@ -101,8 +101,8 @@ def test_execs(vms: VmShims) -> None:
     assert shim.wait("e2").exit_status != 0  # it went with its container
     assert shim.wait().exit_status != 0
     shim.delete()
-    eventually(lambda: "exit c1" in vms.events.told("c1"), "the container's exit event")
-    told = vms.events.told("c1")
+    eventually(lambda: "exit c1" in vms.events.received("c1"), "the container's exit event")
+    told = vms.events.received("c1")
     assert told.index("exit e2") < told.index("exit c1")
 
 

@@ -39,7 +39,7 @@ def test_the_sandbox_is_a_vm_without_a_container(vms: VmShims) -> None:
     vms.events.expect(["create pod", "start pod", "exit pod", "delete pod"])
     assert not vms.left()
     pod.shutdown()
-    pod.wait_gone()
+    pod.wait_exited()
 
 
 def test_killed_before_it_was_started(vms: VmShims) -> None:

@@ -95,7 +95,7 @@ def counted(vms: VmShims) -> list[str]:
     life.over()
     assert not life.refusals
     life.pod.shutdown()
-    life.pod.wait_gone()
+    life.pod.wait_exited()
     calls = [entry["call"] for entry in vms.emulator.journal()[before:] if "call" in entry]
     assert "guest:ExecuteProcess" in calls and "HcsTerminateComputeSystem" in calls and len(calls) > 30
     expect_nothing_left(life, "undisturbed")
@@ -145,7 +145,7 @@ def calls_so_far(vms: VmShims) -> list[str]:
 def expect_all_ended(life: Life, where: str) -> None:
     """Every task that was created has reported one exit, and can be deleted."""
     for shim in life.tasks:
-        told = life.vms.events.told(shim.id)
+        told = life.vms.events.received(shim.id)
         if f"create {shim.id}" not in told:
             continue
         try:
@@ -153,10 +153,10 @@ def expect_all_ended(life: Life, where: str) -> None:
             shim.delete()
         except StatusError as error:  # the life's own Delete has been there
             assert error.code == status.NOT_FOUND, error
-        eventually(lambda: f"delete {shim.id}" in life.vms.events.told(shim.id), where)  # noqa: B023
-        assert life.vms.events.told(shim.id).count(f"exit {shim.id}") == 1, where
+        eventually(lambda: f"delete {shim.id}" in life.vms.events.received(shim.id), where)  # noqa: B023
+        assert life.vms.events.received(shim.id).count(f"exit {shim.id}") == 1, where
     life.pod.shutdown()
-    life.pod.wait_gone()
+    life.pod.wait_exited()
 
 
 def test_waits_are_released_when_the_vm_dies(vms: VmShims) -> None:

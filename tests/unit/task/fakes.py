@@ -199,7 +199,7 @@ class FakePublisher:
     def topics(self) -> list[str]:
         return [topic for topic, _ in self.events]
 
-    def told(self) -> list[str]:
+    def published(self) -> list[str]:
         """Topics with whom they are about: `exit c1`, `exit e1` …"""
         out = []
         for topic, event in list(self.events):

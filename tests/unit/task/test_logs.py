@@ -62,11 +62,11 @@ class Lines:
         (INFO, "nbsp\u00a0x", {}, 'level=info msg="nbsp\\u00a0x"'),
     ],
 )
-def test_lines_are_those_of_logrus(level: int, message: str, fields: dict[str, object], expected: str) -> None:
+def test_line_format_matches_logrus(level: int, message: str, fields: dict[str, object], expected: str) -> None:
     assert format_line(MOMENT, level, message, fields).decode() == f"{TIME} {expected}\n"
 
 
-def test_a_level_keeps_finer_lines_out() -> None:
+def test_lines_above_the_level_are_dropped() -> None:
     lines = Lines()
     log = Log(lines, WARNING)
     log.debug("b")
@@ -77,18 +77,18 @@ def test_a_level_keeps_finer_lines_out() -> None:
     assert log.enabled(ERROR) and not log.enabled(INFO)
 
 
-def test_bound_fields_come_with_every_line() -> None:
+def test_bound_fields_are_in_every_line() -> None:
     lines = Lines()
     Log(lines).bind(tid="c1").bind(eid="e1").info("hello", pid=3)
     assert lines.lines[0].endswith("msg=hello eid=e1 pid=3 tid=c1\n")
 
 
 @pytest.mark.parametrize("name", ["panic", "FATAL", "error", "warn", "Warning", "info", "debug", "trace"])
-def test_level_names(name: str) -> None:
+def test_level_names_are_parsed(name: str) -> None:
     assert 0 <= parse_level(name) <= TRACE
 
 
-def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
+def test_unknown_level_is_refused_and_known_ones_listed() -> None:
     with pytest.raises(LevelError, match=r'"loud"; use one of panic, .*, trace'):
         parse_level("loud")
 
@@ -108,7 +108,7 @@ SECRET = "s3cr3t"
         {"spec": {"process": {"args": [SECRET], "env": [SECRET]}, "annotations": {"x": SECRET}}},
     ],
 )
-def test_secrets_are_scrubbed_at_any_depth_unless_switched_off(fields: dict[str, object]) -> None:
+def test_secrets_are_scrubbed_at_any_depth_unless_disabled(fields: dict[str, object]) -> None:
     lines = Lines()
     Log(lines).bind(**fields).info("creating", **fields)
     assert SECRET not in lines.lines[0] and logs.SCRUBBED in lines.lines[0]
@@ -116,13 +116,13 @@ def test_secrets_are_scrubbed_at_any_depth_unless_switched_off(fields: dict[str,
     assert SECRET in lines.lines[1]
 
 
-def test_a_line_has_a_longest_length_and_stays_one_line() -> None:
+def test_long_line_is_cut_and_stays_one_line() -> None:
     line = format_line(MOMENT, INFO, "é\n" * MAX_LINE, {})
     assert len(line) < MAX_LINE + 20
     assert line.decode().count("\n") == 1
 
 
-def test_a_field_that_cannot_be_shown_does_not_end_the_caller() -> None:
+def test_unprintable_field_does_not_raise() -> None:
     class Bad:
         def __str__(self) -> str:
             raise ValueError("no")
@@ -144,14 +144,14 @@ def read(descriptor: int) -> bytes:
             return data
 
 
-def test_without_a_fifo_lines_are_lost_quietly(tmp_path: Path) -> None:
+def test_missing_fifo_drops_lines(tmp_path: Path) -> None:
     channel = LogChannel(str(tmp_path))
     channel.write(b"x\n")
     channel.close()
     assert not (tmp_path / "log").exists()
 
 
-def test_a_full_fifo_never_blocks_and_the_loss_is_told(tmp_path: Path) -> None:
+def test_full_fifo_does_not_block_and_loss_is_logged(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     channel = LogChannel(str(tmp_path))
     line = b"0123456789" * 50 + b"\n"
@@ -172,7 +172,7 @@ def test_a_full_fifo_never_blocks_and_the_loss_is_told(tmp_path: Path) -> None:
         channel.close()
 
 
-def test_what_was_written_while_nobody_read_is_there_for_the_next_reader(tmp_path: Path) -> None:
+def test_buffered_lines_reach_the_next_reader(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     channel = LogChannel(str(tmp_path))
     first = os.open(tmp_path / "log", os.O_RDONLY | os.O_NONBLOCK)
@@ -187,7 +187,7 @@ def test_what_was_written_while_nobody_read_is_there_for_the_next_reader(tmp_pat
     channel.close()
 
 
-def test_a_long_line_that_fits_only_in_parts_arrives_whole(tmp_path: Path) -> None:
+def test_long_line_written_in_parts_arrives_complete(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     channel = LogChannel(str(tmp_path))
     reader = os.open(tmp_path / "log", os.O_RDONLY | os.O_NONBLOCK)

@@ -12,7 +12,7 @@ from tests.unit.task.fakes import KILLED, Harness, refused
 
 
 class TestPod:
-    def test_life_with_two_workloads(self, pod: Harness) -> None:
+    def test_lifecycle_with_two_workloads(self, pod: Harness) -> None:
         pod.run("pod")
         for workload in ("w1", "w2"):
             pod.run(workload)
@@ -34,13 +34,13 @@ class TestPod:
         pod.call("Shutdown", api.ShutdownRequest(id="pod"))
         assert pod.shutdown_requested.wait(60)
 
-    def test_ids_are_taken_once(self, pod: Harness) -> None:
+    def test_duplicate_id_is_refused(self, pod: Harness) -> None:
         pod.run("pod")
         refused(status.ALREADY_EXISTS, pod.create, "pod")
         pod.create("w1")
         refused(status.ALREADY_EXISTS, pod.create, "w1")
 
-    def test_a_workload_needs_a_running_sandbox(self, pod: Harness) -> None:
+    def test_workload_requires_running_sandbox(self, pod: Harness) -> None:
         refused(status.FAILED_PRECONDITION, pod.create, "w1")
         pod.create("pod")
         assert "not running" in refused(status.FAILED_PRECONDITION, pod.create, "w1")
@@ -53,12 +53,12 @@ class TestPod:
     @pytest.mark.parametrize(
         "role", [Role("", ""), Role("sandbox", "pod"), Role("container", "other"), Role("odd", "pod")]
     )
-    def test_a_workloads_annotations_must_fit(self, pod: Harness, role: Role) -> None:
+    def test_workload_with_wrong_annotations_is_refused(self, pod: Harness, role: Role) -> None:
         pod.run("pod")
         pod.roles["w1"] = role
         refused(status.FAILED_PRECONDITION, pod.create, "w1")
 
     @pytest.mark.parametrize("role", [Role("", ""), Role("container", "pod"), Role("sandbox", "other")])
-    def test_a_sandboxs_annotations_must_fit(self, pod: Harness, role: Role) -> None:
+    def test_sandbox_with_wrong_annotations_is_refused(self, pod: Harness, role: Role) -> None:
         pod.roles["pod"] = role
         refused(status.FAILED_PRECONDITION, pod.create, "pod")

@@ -17,7 +17,7 @@ from tests.unit.task.fakes import KILLED, FakeIO, Harness, refused
 
 
 class TestExec:
-    def test_life(self, shim: Harness) -> None:
+    def test_exec_lifecycle(self, shim: Harness) -> None:
         shim.run()
         shim.add_exec("e1")
         state = shim.state(exec_id="e1")
@@ -33,18 +33,18 @@ class TestExec:
         refused(status.NOT_FOUND, shim.delete, exec_id="e1")
         refused(status.NOT_FOUND, shim.state, exec_id="e1")
         assert shim.state().status == Status.RUNNING
-        assert shim.publisher.told() == [
+        assert shim.publisher.published() == [
             "create c1", "start c1", "exec-added e1", "exec-started e1", "exit e1", "delete e1",
         ]  # fmt: skip
         assert process.calls == ["close"]
 
     @pytest.mark.parametrize("exec_id", ["", "c1", "e1"])
-    def test_ids_are_taken_once(self, shim: Harness, exec_id: str) -> None:
+    def test_duplicate_exec_id_is_refused(self, shim: Harness, exec_id: str) -> None:
         shim.run()
         shim.add_exec("e1")
         refused(status.ALREADY_EXISTS, shim.add_exec, exec_id)
 
-    def test_needs_a_running_init(self, shim: Harness) -> None:
+    def test_exec_requires_running_init(self, shim: Harness) -> None:
         shim.create()
         refused(status.FAILED_PRECONDITION, shim.add_exec, "e1")
         shim.start()
@@ -52,22 +52,22 @@ class TestExec:
         shim.wait()
         refused(status.FAILED_PRECONDITION, shim.add_exec, "e1")
 
-    def test_unknown(self, shim: Harness) -> None:
+    def test_unknown_exec_id_is_not_found(self, shim: Harness) -> None:
         shim.run()
         for call in (shim.state, shim.start, shim.wait, shim.delete):
             refused(status.NOT_FOUND, call, exec_id="nosuch")  # type: ignore[operator]
         refused(status.NOT_FOUND, shim.kill, 9, exec_id="nosuch")
 
-    def test_a_failed_start_tells_no_exit(self, shim: Harness) -> None:
+    def test_failed_start_publishes_no_exit(self, shim: Harness) -> None:
         shim.run()
         shim.add_exec("e1")
         shim.containers["c1"].errors["create_process"] = RuntimeError("no such program")
         refused(status.UNKNOWN, shim.start, exec_id="e1")
         assert shim.wait(exec_id="e1").exit_status == 1
-        assert "exit e1" not in shim.publisher.told()
+        assert "exit e1" not in shim.publisher.published()
         assert shim.state().status == Status.RUNNING
 
-    def test_killed_before_its_start(self, shim: Harness) -> None:
+    def test_kill_before_start_stops_exec(self, shim: Harness) -> None:
         shim.run()
         io = shim.add_exec("e1")
         shim.kill(15, exec_id="e1")
@@ -75,19 +75,19 @@ class TestExec:
         assert io.closed == 1
         refused(status.FAILED_PRECONDITION, shim.start, exec_id="e1")
         assert shim.delete(exec_id="e1").exit_status == 1
-        assert shim.publisher.told() == ["create c1", "start c1", "exec-added e1", "delete e1"]
+        assert shim.publisher.published() == ["create c1", "start c1", "exec-added e1", "delete e1"]
 
-    def test_deleted_before_its_start(self, shim: Harness) -> None:
+    def test_delete_before_start_returns_zero(self, shim: Harness) -> None:
         shim.run()
         shim.add_exec("e1")
         assert shim.delete(exec_id="e1").exit_status == 0
 
-    def test_running_is_not_deleted(self, shim: Harness) -> None:
+    def test_delete_of_running_exec_is_refused(self, shim: Harness) -> None:
         shim.run()
         shim.run_exec("e1")
         refused(status.FAILED_PRECONDITION, shim.delete, exec_id="e1")
 
-    def test_all_exits_come_before_the_inits(self, shim: Harness) -> None:
+    def test_exec_exits_are_published_before_init_exit(self, shim: Harness) -> None:
         init = shim.run()
         for exec_id in ("e1", "e2", "e3"):
             shim.run_exec(exec_id)
@@ -97,11 +97,11 @@ class TestExec:
         assert shim.wait(exec_id="e2").exit_status == KILLED
         assert shim.wait(exec_id="never-started").exit_status == 1
         assert io.closed == 1
-        told = shim.publisher.told()
+        told = shim.publisher.published()
         assert sorted(told[-4:-1]) == ["exit e1", "exit e2", "exit e3"]
         assert told[-1] == "exit c1"
 
-    def test_execs_that_cannot_be_killed_do_not_outlive_the_teardown(
+    def test_exec_that_cannot_be_killed_exits_with_teardown(
         self, shim: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("shim.task.task.EXEC_EXIT_TIMEOUT", 0.05)
@@ -110,17 +110,17 @@ class TestExec:
         shim.containers["c1"].errors["terminate"] = RuntimeError("no")
         init.exit(0)
         shim.wait()
-        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+        assert shim.publisher.published()[-2:] == ["exit e1", "exit c1"]
 
 
-class TestChildrenLeftBehind:
+class TestChildProcesses:
     """They hold the streams of a process open that is gone."""
 
     @pytest.fixture(autouse=True)
     def _no_drain_ends_by_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("shim.task.process.DRAIN_TIMEOUT", 60)
 
-    def test_a_killed_init_takes_them_along(self, shim: Harness) -> None:
+    def test_sigkill_of_init_stops_the_container(self, shim: Harness) -> None:
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
         io.drained.clear()
@@ -130,13 +130,13 @@ class TestChildrenLeftBehind:
         assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "figures while it runs"
         assert init.calls[:2] == ["terminate", "close"]
 
-    def test_a_killed_init_that_has_left_nobody_is_drained_before_its_container_is_stopped(self, shim: Harness) -> None:
+    def test_killed_init_without_children_drains_before_teardown(self, shim: Harness) -> None:
         shim.run()
         shim.kill(9)
         assert shim.wait(timeout=30).exit_status == KILLED
         assert shim.containers["c1"].calls[-2:] == [("properties", "Statistics"), "teardown"]
 
-    def test_the_end_of_its_container_ends_the_output_of_execs(self, shim: Harness) -> None:
+    def test_teardown_ends_output_of_execs(self, shim: Harness) -> None:
         init = shim.run()
         container, io = shim.containers["c1"], shim.add_exec("e1")
         shim.start("e1")
@@ -144,10 +144,10 @@ class TestChildrenLeftBehind:
         container.on_stop = io.drained.set
         init.exit(0)
         assert shim.wait(timeout=30).exit_status == 0
-        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+        assert shim.publisher.published()[-2:] == ["exit e1", "exit c1"]
 
     @pytest.mark.parametrize("ends", ["by itself", "by a signal"])
-    def test_any_other_init_leaves_them_time(self, shim: Harness, ends: str) -> None:
+    def test_other_exit_of_init_does_not_stop_the_container(self, shim: Harness, ends: str) -> None:
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
         io.drained.clear()
@@ -160,7 +160,7 @@ class TestChildrenLeftBehind:
         io.drained.set()
         assert shim.wait(timeout=30).exit_status == 3
 
-    def test_a_killed_exec_has_nobody_to_take_along(self, shim: Harness) -> None:
+    def test_sigkill_of_exec_does_not_stop_the_container(self, shim: Harness) -> None:
         shim.run()
         process = shim.run_exec("e1")
         shim.kill(9, exec_id="e1")
@@ -171,7 +171,7 @@ class TestChildrenLeftBehind:
 
 class TestKill:
     @pytest.mark.parametrize("signal", [0, 9, 15, 99])
-    def test_before_the_start_any_signal_ends_it(self, shim: Harness, signal: int) -> None:
+    def test_any_signal_before_start_stops_task(self, shim: Harness, signal: int) -> None:
         shim.create()
         shim.kill(signal)
         assert shim.wait().exit_status == 1
@@ -179,7 +179,7 @@ class TestKill:
         assert shim.containers["c1"].calls == ["teardown"]
         refused(status.FAILED_PRECONDITION, shim.start)
         shim.delete()
-        assert shim.publisher.told() == ["create c1", "exit c1", "delete c1"]
+        assert shim.publisher.published() == ["create c1", "exit c1", "delete c1"]
 
     @pytest.mark.parametrize(
         ("signal", "event"),
@@ -192,18 +192,18 @@ class TestKill:
             (15, "CtrlShutdown"),
         ],
     )
-    def test_console_events(self, shim: Harness, signal: int, event: str) -> None:
+    def test_signal_sends_console_event(self, shim: Harness, signal: int, event: str) -> None:
         process = shim.run()
         shim.kill(signal)
         eventually(lambda: process.calls == [{"Signal": event}])
         assert shim.state().status == Status.RUNNING
 
     @pytest.mark.parametrize("signal", [3, 4, 10, 28, 99])
-    def test_other_signals_are_refused(self, shim: Harness, signal: int) -> None:
+    def test_unmapped_signal_is_refused(self, shim: Harness, signal: int) -> None:
         shim.run()
         assert str(signal) in refused(status.FAILED_PRECONDITION, shim.kill, signal)
 
-    def test_terminate(self, shim: Harness) -> None:
+    def test_sigkill_terminates(self, shim: Harness) -> None:
         shim.run()
         shim.kill(9)
         assert shim.wait().exit_status == KILLED
@@ -211,7 +211,7 @@ class TestKill:
         refused(status.NOT_FOUND, shim.kill, 9)
         refused(status.NOT_FOUND, shim.kill, 15)
 
-    def test_does_not_wait_for_a_signal_that_blocks_and_can_still_terminate(self, shim: Harness) -> None:
+    def test_blocked_signal_does_not_block_kill(self, shim: Harness) -> None:
         process = shim.run()
         process.signal_block = threading.Event()
         shim.kill(15)
@@ -220,24 +220,24 @@ class TestKill:
         assert shim.wait().exit_status == KILLED
         process.signal_block.set()
 
-    def test_a_lost_exit_is_not_waited_for(self, shim: Harness) -> None:
+    def test_lost_exit_notification_gives_unknown_exit(self, shim: Harness) -> None:
         shim.run()
         shim.containers["c1"].kill_works = False
         shim.kill(9)
         assert shim.wait().exit_status == UNKNOWN_EXIT
 
-    def test_all(self, shim: Harness) -> None:
+    def test_kill_all_signals_every_process(self, shim: Harness) -> None:
         init = shim.run()
         execs = [shim.run_exec("e1"), shim.run_exec("e2")]
         shim.kill(15, all=True)
         eventually(lambda: all(process.calls == [{"Signal": "CtrlShutdown"}] for process in (init, *execs)))
 
-    def test_all_and_one_exec(self, shim: Harness) -> None:
+    def test_kill_all_with_exec_id_is_refused(self, shim: Harness) -> None:
         shim.run()
         shim.run_exec("e1")
         refused(status.FAILED_PRECONDITION, shim.kill, 9, exec_id="e1", all=True)
 
-    def test_one_exec(self, shim: Harness) -> None:
+    def test_kill_of_exec_leaves_init_running(self, shim: Harness) -> None:
         init = shim.run()
         shim.run_exec("e1")
         shim.kill(9, exec_id="e1")
@@ -245,7 +245,7 @@ class TestKill:
         assert init.calls == [] and shim.state().status == Status.RUNNING
 
 
-class TestPatienceForLateReaders:
+class TestLateClients:
     """A process that ended by itself may have a client that is late; one that was made to end has none."""
 
     def waits_for_late_client(self, io: FakeIO) -> bool:
@@ -253,7 +253,7 @@ class TestPatienceForLateReaders:
         assert io.waits_for_late_client is not None
         return io.waits_for_late_client()
 
-    def test_after_an_end_of_its_own(self, shim: Harness) -> None:
+    def test_exit_waits_for_late_client(self, shim: Harness) -> None:
         process = shim.run()
         shim.ios["c1"].drained.clear()
         process.exit(0)
@@ -262,13 +262,13 @@ class TestPatienceForLateReaders:
         shim.wait()
 
     @pytest.mark.parametrize("signal", [9, 15])
-    def test_after_a_signal(self, shim: Harness, signal: int) -> None:
+    def test_signal_does_not_wait_for_late_client(self, shim: Harness, signal: int) -> None:
         process = shim.run()
         shim.kill(signal)
         process.exit(0)
         assert not self.waits_for_late_client(shim.ios["c1"])
 
-    def test_ends_with_the_container(self, shim: Harness) -> None:
+    def test_container_exit_ends_the_wait(self, shim: Harness) -> None:
         process = shim.run()
         shim.ios["c1"].drained.clear()
         process.exit(0)
@@ -276,7 +276,7 @@ class TestPatienceForLateReaders:
         shim.containers["c1"].die()
         eventually(lambda: not self.waits_for_late_client(shim.ios["c1"]))
 
-    def test_ends_with_a_delete(self, shim: Harness) -> None:
+    def test_delete_ends_the_wait(self, shim: Harness) -> None:
         process = shim.run()
         shim.ios["c1"].drained.clear()
         process.exit(0)
@@ -284,7 +284,7 @@ class TestPatienceForLateReaders:
         shim.delete()
         assert not self.waits_for_late_client(shim.ios["c1"])
 
-    def test_of_an_exec_ends_with_the_init(self, shim: Harness) -> None:
+    def test_init_exit_ends_the_wait_of_exec(self, shim: Harness) -> None:
         init = shim.run()
         io = shim.add_exec("e1")
         shim.start("e1")
@@ -295,35 +295,35 @@ class TestPatienceForLateReaders:
         eventually(lambda: not self.waits_for_late_client(io))
 
 
-def test_running_out_of_memory_is_told_before_the_exit(shim: Harness) -> None:
+def test_oom_is_published_before_exit(shim: Harness) -> None:
     shim.run().exit(0xC000012D)
     assert shim.wait().exit_status == 0xC000012D
-    assert shim.publisher.told()[-2:] == ["oom c1", "exit c1"]
+    assert shim.publisher.published()[-2:] == ["oom c1", "exit c1"]
 
 
-class TestContainerDeath:
-    def test_of_a_created_task(self, shim: Harness) -> None:
+class TestContainerExit:
+    def test_container_exit_stops_created_task(self, shim: Harness) -> None:
         shim.create()
         shim.containers["c1"].die()
         assert shim.wait().exit_status == 1
-        assert shim.publisher.told() == ["create c1", "exit c1"]
+        assert shim.publisher.published() == ["create c1", "exit c1"]
 
-    def test_with_a_process_whose_exit_follows(self, shim: Harness) -> None:
+    def test_container_exit_keeps_exit_status_that_follows(self, shim: Harness) -> None:
         process = shim.run()
         shim.containers["c1"].die()
         process.exit(8)
         assert shim.wait().exit_status == 8
 
-    def test_with_a_process_whose_exit_is_lost(self, shim: Harness) -> None:
+    def test_container_exit_with_lost_exit_notification(self, shim: Harness) -> None:
         shim.run()
         shim.run_exec("e1")
         shim.containers["c1"].die()
         assert shim.wait().exit_status == UNKNOWN_EXIT
-        assert shim.publisher.told()[-2:] == ["exit e1", "exit c1"]
+        assert shim.publisher.published()[-2:] == ["exit e1", "exit c1"]
 
 
 class TestTerminal:
-    def test_resize(self, shim: Harness) -> None:
+    def test_resize_modifies_console_size(self, shim: Harness) -> None:
         shim.create(terminal=True)
         request = api.ResizePtyRequest(id="c1", width=132, height=50)
         shim.call("ResizePty", request)  # not running: nothing to do
@@ -335,11 +335,11 @@ class TestTerminal:
         shim.wait()
         shim.call("ResizePty", request)
 
-    def test_resize_without_one(self, shim: Harness) -> None:
+    def test_resize_without_terminal_is_refused(self, shim: Harness) -> None:
         shim.run()
         refused(status.FAILED_PRECONDITION, shim.call, "ResizePty", api.ResizePtyRequest(id="c1", width=1, height=1))
 
-    def test_close_io_in_any_state_and_again(self, shim: Harness) -> None:
+    def test_close_io_in_any_state_repeatedly(self, shim: Harness) -> None:
         request = api.CloseIORequest(id="c1", stdin=True)
         shim.create()
         shim.call("CloseIO", request)
@@ -352,7 +352,7 @@ class TestTerminal:
 
 
 class TestPause:
-    def test_and_resume(self, shim: Harness) -> None:
+    def test_pause_and_resume(self, shim: Harness) -> None:
         shim.run()
         shim.call("Pause", api.PauseRequest(id="c1"))
         assert shim.state().status == Status.PAUSED
@@ -362,16 +362,16 @@ class TestPause:
         shim.call("Resume", api.ResumeRequest(id="c1"))
         assert shim.state().status == Status.RUNNING
         refused(status.UNIMPLEMENTED, shim.call, "Resume", api.ResumeRequest(id="c1"))
-        assert shim.publisher.told()[-2:] == ["paused c1", "resumed c1"]
+        assert shim.publisher.published()[-2:] == ["paused c1", "resumed c1"]
 
-    def test_a_paused_task_can_be_killed(self, shim: Harness) -> None:
+    def test_kill_resumes_paused_task(self, shim: Harness) -> None:
         shim.run()
         shim.call("Pause", api.PauseRequest(id="c1"))
         shim.kill(9)
         assert shim.wait().exit_status == KILLED
         assert "resume" in shim.containers["c1"].calls
 
-    def test_where_hcs_refuses(self, shim: Harness) -> None:
+    def test_pause_not_supported_by_hcs(self, shim: Harness) -> None:
         from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
 
         shim.run()
@@ -387,7 +387,7 @@ class TestUpdate:
         request = api.UpdateTaskRequest(id="c1", resources=PackedAny(type_url=type_url, value=value))
         shim.call("Update", request)
 
-    def test_memory_and_processor(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_memory_and_processor_are_modified(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(windows_version, "windows_build", lambda: 20348)
         shim.run()
         self.update(shim, b'{"memory": {"limit": 805306369}, "cpu": {"maximum": 4000}}')
@@ -396,19 +396,19 @@ class TestUpdate:
             ("modify", {"ResourcePath": "Container/Processor", "RequestType": "Update", "Settings": {"Maximum": 4000}}),
         ]
 
-    def test_a_build_that_cannot_change_processor_limits(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_old_build_refuses_processor_limits(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(windows_version, "windows_build", lambda: 18362)
         shim.run()
         refused(status.UNIMPLEMENTED, self.update, shim, b'{"memory": {"limit": 1048576}, "cpu": {"maximum": 4000}}')
         (change,) = [call[1] for call in shim.containers["c1"].calls if call[0] == "modify"]
         assert change["ResourcePath"] == "Container/Memory/SizeInMB"
 
-    def test_nothing_given(self, shim: Harness) -> None:
+    def test_update_without_resources_is_refused(self, shim: Harness) -> None:
         shim.run()
         refused(status.INVALID_ARGUMENT, shim.call, "Update", api.UpdateTaskRequest(id="c1"))
 
     @pytest.mark.parametrize("value", [b"{", b"[]", b'{"cpu": {"count": 1, "shares": 2}}', b'{"memory": 3}'])
-    def test_nonsense(self, shim: Harness, value: bytes) -> None:
+    def test_invalid_resources_are_refused(self, shim: Harness, value: bytes) -> None:
         shim.run()
         before = list(shim.containers["c1"].calls)
         refused(status.UNKNOWN, self.update, shim, value)

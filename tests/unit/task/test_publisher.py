@@ -80,7 +80,7 @@ def test_events_arrive_in_order_over_one_connection(way: Way) -> None:
     assert {item.type_name for item in way.got} == {"containerd.events.TaskStart"}
 
 
-def test_order_holds_while_containerd_is_away(way: Way) -> None:
+def test_order_is_kept_while_containerd_is_down(way: Way) -> None:
     made = publisher(way)
     made.publish("/1", TaskCreate())
     eventually(lambda: way.topics() == ["/1"], "the first event")
@@ -97,7 +97,7 @@ def test_order_holds_while_containerd_is_away(way: Way) -> None:
     assert way.got[3].time_ns <= happened, "the time is the event's, not the delivery's"
 
 
-def test_a_successor_is_told_at_once(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stale_connection_is_replaced_without_pause(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     """containerd was restarted while there was nothing to tell: the old connection is dead, a new one is not."""
     monkeypatch.setattr(events, "FIRST_PAUSE", 1000.0)
     made = publisher(way)
@@ -110,7 +110,7 @@ def test_a_successor_is_told_at_once(way: Way, monkeypatch: pytest.MonkeyPatch) 
     assert way.connections == 2
 
 
-def test_publishing_never_waits_for_containerd(way: Way) -> None:
+def test_publish_does_not_block_on_containerd(way: Way) -> None:
     way.held.clear()  # it has taken the connection and says nothing
     made = publisher(way)
     done = threading.Event()
@@ -127,7 +127,7 @@ def test_publishing_never_waits_for_containerd(way: Way) -> None:
     assert len(way.got) == 50
 
 
-def test_a_refused_event_does_not_hold_up_the_others(way: Way) -> None:
+def test_rejected_event_does_not_block_the_queue(way: Way) -> None:
     way.refused.add("/bad")
     made = publisher(way)
     for topic in ("/good", "/bad", "/better"):
@@ -136,7 +136,7 @@ def test_a_refused_event_does_not_hold_up_the_others(way: Way) -> None:
     assert way.topics() == ["/good", "/better"]
 
 
-def test_when_the_queue_is_full_exits_and_deletes_are_kept(way: Way) -> None:
+def test_full_queue_keeps_exits_and_deletes(way: Way) -> None:
     way.up.clear()
     made = publisher(way, limit=6)
     for topic in ("head", "create", "start", "exit", "create", "delete", "start", "exit", "delete", "exit"):
@@ -148,7 +148,7 @@ def test_when_the_queue_is_full_exits_and_deletes_are_kept(way: Way) -> None:
     assert way.topics() == [f"/tasks/{topic}" for topic in ("head", "exit", "delete", "exit", "delete", "exit")]
 
 
-def test_events_that_are_too_old_are_given_up(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_events_are_dropped(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAX_AGE", 0.05)
     way.up.clear()
     made = publisher(way)
@@ -160,7 +160,7 @@ def test_events_that_are_too_old_are_given_up(way: Way, monkeypatch: pytest.Monk
     assert way.topics() == ["/new"]
 
 
-def test_close_is_bounded_when_containerd_is_gone(way: Way) -> None:
+def test_close_times_out_when_containerd_is_down(way: Way) -> None:
     way.up.clear()
     made = publisher(way)
     made.publish("/x", TaskStart())
@@ -170,7 +170,7 @@ def test_close_is_bounded_when_containerd_is_gone(way: Way) -> None:
     assert way.got == []
 
 
-def test_close_waits_for_what_is_still_to_be_sent(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_flushes_the_queue(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "LONGEST_PAUSE", 60.0)
     monkeypatch.setattr(events, "FIRST_PAUSE", 60.0)
     way.up.clear()
@@ -182,7 +182,7 @@ def test_close_waits_for_what_is_still_to_be_sent(way: Way, monkeypatch: pytest.
     assert way.topics() == ["/x"]
 
 
-def test_a_publisher_without_events_starts_no_thread_and_no_connection(way: Way) -> None:
+def test_no_thread_or_connection_without_events(way: Way) -> None:
     before = threading.active_count()
     made = publisher(way)
     assert threading.active_count() == before
@@ -190,7 +190,7 @@ def test_a_publisher_without_events_starts_no_thread_and_no_connection(way: Way)
     assert way.connections == 0
 
 
-def test_the_thread_goes_and_comes_back(way: Way) -> None:
+def test_idle_thread_exits_and_restarts(way: Way) -> None:
     made = publisher(way, idle_timeout=0.01)
     for number in range(3):
         made.publish(f"/{number}", TaskStart())
@@ -200,7 +200,7 @@ def test_the_thread_goes_and_comes_back(way: Way) -> None:
     assert way.closed == 1
 
 
-def test_after_close_events_are_dropped(way: Way) -> None:
+def test_events_after_close_are_dropped(way: Way) -> None:
     made = publisher(way)
     made.close()
     made.publish("/late", TaskStart())

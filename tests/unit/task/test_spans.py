@@ -28,7 +28,7 @@ def taken() -> list[reading.Span]:
     return reading.parse(spans.document(7, "c1").decode())
 
 
-def test_nothing_is_kept_or_wrapped_unless_asked_for() -> None:
+def test_spans_are_off_by_default() -> None:
     def function() -> int:
         return 1
 
@@ -41,7 +41,7 @@ def test_nothing_is_kept_or_wrapped_unless_asked_for() -> None:
     assert taken() == []
 
 
-def test_a_call_and_what_is_inside(recording: None) -> None:
+def test_rpc_span_contains_its_phases(recording: None) -> None:
     hcs = spans.traced("hcs HcsThing", lambda value: value * 2)
 
     def handler(call: Call) -> bytes:
@@ -63,7 +63,7 @@ def test_a_call_and_what_is_inside(recording: None) -> None:
     assert 0 < call.outside_ms <= call.whole.milliseconds
 
 
-def test_failures_have_spans_too(recording: None) -> None:
+def test_failed_call_has_a_span(recording: None) -> None:
     def fails(call: Call) -> bytes:
         raise ValueError
 
@@ -72,7 +72,7 @@ def test_failures_have_spans_too(recording: None) -> None:
     assert [one.name for one in taken()] == ["rpc Start"]
 
 
-def test_there_is_a_limit(recording: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_spans_is_limited(recording: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spans, "MAX_SPANS", 3)
     for _ in range(5):
         with spans.span("x"):
@@ -80,7 +80,7 @@ def test_there_is_a_limit(recording: None, monkeypatch: pytest.MonkeyPatch) -> N
     assert len(taken()) == 3
 
 
-def test_overhead_is_what_was_waited_without_the_time_of_hcs() -> None:
+def test_overhead_excludes_time_in_hcs() -> None:
     found = [
         reading.Span("c1", 1, "rpc Create", 0, 10_000_000),
         reading.Span("c1", 1, "layers", 1_000_000, 4_000_000),

@@ -40,10 +40,10 @@ REQUESTS: dict[str, Message] = {
 
 class TestWithoutTask:
     @pytest.mark.parametrize("method", REQUESTS)
-    def test_calls_about_a_task_find_none(self, shim: Harness, method: str) -> None:
+    def test_calls_return_not_found(self, shim: Harness, method: str) -> None:
         assert "'c1'" in refused(status.NOT_FOUND, shim.call, method, REQUESTS[method])
 
-    def test_checkpoint_is_never_possible(self, shim: Harness) -> None:
+    def test_checkpoint_is_unimplemented(self, shim: Harness) -> None:
         refused(status.UNIMPLEMENTED, shim.call, "Checkpoint", api.CheckpointTaskRequest(id="c1"))
 
     def test_connect_answers_for_any_id(self, shim: Harness) -> None:
@@ -51,24 +51,24 @@ class TestWithoutTask:
             answer = api.ConnectResponse.decode(shim.call("Connect", api.ConnectRequest(id=name)))
             assert (answer.shim_pid, answer.task_pid) == (4242, 0)
 
-    def test_shutdown_of_another_id_changes_nothing(self, shim: Harness) -> None:
+    def test_shutdown_of_another_id_is_ignored(self, shim: Harness) -> None:
         shim.call("Shutdown", api.ShutdownRequest(id="other"))
         assert shim.shutdowns == []
 
     @pytest.mark.parametrize("now", [False, True])
-    def test_shutdown_answers_and_then_ends(self, shim: Harness, now: bool) -> None:
+    def test_shutdown_responds_before_exit(self, shim: Harness, now: bool) -> None:
         assert shim.call("Shutdown", api.ShutdownRequest(id="c1", now=now)) == b""
         assert shim.shutdown_requested.wait(60)
         assert shim.shutdowns == [now]
 
-    def test_an_undecodable_request_is_an_answer(self, shim: Harness) -> None:
+    def test_undecodable_request_is_an_internal_error(self, shim: Harness) -> None:
         with pytest.raises(StatusError) as caught:
             shim.client.call("containerd.task.v2.Task", "State", b"\xff\xff", timeout=60)
         assert caught.value.code == status.INTERNAL
 
 
 class TestStates:
-    def test_created(self, shim: Harness) -> None:
+    def test_state_after_create(self, shim: Harness) -> None:
         assert shim.create(stdin="/i", stdout="/o", stderr="/e").pid == 0
         assert shim.state() == api.StateResponse(
             id="c1", bundle=shim.bundle, status=Status.CREATED, stdin="/i", stdout="/o", stderr="/e",
@@ -76,13 +76,13 @@ class TestStates:
         )  # fmt: skip
         assert shim.containers["c1"].calls == []
 
-    def test_running(self, shim: Harness) -> None:
+    def test_state_after_start(self, shim: Harness) -> None:
         shim.run()
         state = shim.state()
         assert (state.status, state.pid, state.exit_status, state.exited_at) == (Status.RUNNING, 100, 255, ZERO_TIME)
         assert shim.containers["c1"].calls == ["start", ("create_process", {"init": True})]
 
-    def test_stopped(self, shim: Harness) -> None:
+    def test_state_after_exit(self, shim: Harness) -> None:
         process = shim.run()
         before = time.time()
         process.exit(3)
@@ -97,29 +97,29 @@ class TestStates:
             if topic in ("/tasks/exit", "/tasks/delete"):
                 assert (event.pid, event.exit_status, event.exited_at) == (100, 3, state.exited_at)
 
-    def test_an_exit_code_is_unsigned(self, shim: Harness) -> None:
+    def test_exit_code_is_unsigned(self, shim: Harness) -> None:
         shim.run().exit(-1)
         assert shim.wait().exit_status == 0xFFFFFFFF
 
-    def test_stopped_is_seen_before_the_output_has_drained(self, shim: Harness) -> None:
+    def test_state_is_stopped_before_output_drains(self, shim: Harness) -> None:
         process = shim.run()
         io = shim.ios["c1"]
         io.drained.clear()
         process.exit(0)
         eventually(lambda: shim.state().status == Status.STOPPED)
-        assert "exit c1" not in shim.publisher.told()
+        assert "exit c1" not in shim.publisher.published()
         assert io.closed == 0
         io.drained.set()
         assert shim.wait().exit_status == 0
         assert io.closed == 1
 
-    def test_output_that_never_drains_does_not_keep_the_exit(self, shim: Harness) -> None:
+    def test_drain_timeout_releases_wait(self, shim: Harness) -> None:
         process = shim.run()
         shim.ios["c1"].drained.clear()
         process.exit(7)
         assert shim.wait().exit_status == 7
 
-    def test_connect_tells_the_pid_once_there_is_one(self, shim: Harness) -> None:
+    def test_connect_returns_pid_after_start(self, shim: Harness) -> None:
         def task_pid() -> int:
             return api.ConnectResponse.decode(shim.call("Connect", api.ConnectRequest(id="c1"))).task_pid
 
@@ -128,7 +128,7 @@ class TestStates:
         shim.start()
         assert task_pid() == 100
 
-    def test_the_exit_is_recorded_for_the_delete_command(self, shim: Harness) -> None:
+    def test_exit_record_is_written(self, shim: Harness) -> None:
         shim.run().exit(5)
         answer = shim.wait()
         assert answer.exited_at is not None
@@ -136,15 +136,15 @@ class TestStates:
 
 
 class TestCreate:
-    def test_twice(self, shim: Harness) -> None:
+    def test_create_twice_is_refused(self, shim: Harness) -> None:
         shim.create()
         refused(status.ALREADY_EXISTS, shim.create)
 
-    def test_a_standalone_shim_takes_one_container(self, shim: Harness) -> None:
+    def test_second_container_of_standalone_shim_is_refused(self, shim: Harness) -> None:
         shim.create()
         refused(status.ALREADY_EXISTS, shim.create, "c2")
 
-    def test_a_failed_create_leaves_nothing(self, shim: Harness) -> None:
+    def test_failed_create_leaves_no_task(self, shim: Harness) -> None:
         shim.roles["c1"] = Role("container", "p")
         refused(status.FAILED_PRECONDITION, shim.create)
         refused(status.NOT_FOUND, shim.state)
@@ -153,7 +153,7 @@ class TestCreate:
         shim.roles.clear()
         shim.create()
 
-    def test_many_at_once_make_one(self, shim: Harness) -> None:
+    def test_concurrent_creates_of_one_id_create_one_task(self, shim: Harness) -> None:
         def create(_: int) -> int:
             try:
                 shim.create()
@@ -167,17 +167,17 @@ class TestCreate:
 
 
 class TestStart:
-    def test_twice(self, shim: Harness) -> None:
+    def test_start_twice_is_refused(self, shim: Harness) -> None:
         shim.run()
         assert "running" in refused(status.FAILED_PRECONDITION, shim.start)
 
-    def test_after_the_exit(self, shim: Harness) -> None:
+    def test_start_after_exit_is_refused(self, shim: Harness) -> None:
         shim.run().exit(0)
         shim.wait()
         refused(status.FAILED_PRECONDITION, shim.start)
 
     @pytest.mark.parametrize("step", ["start", "create_process"])
-    def test_a_failure_stops_the_task_and_tears_it_down(self, shim: Harness, step: str) -> None:
+    def test_failed_start_stops_task_and_tears_down(self, shim: Harness, step: str) -> None:
         shim.create()
         shim.containers["c1"].errors[step] = RuntimeError("the machine is on fire")
         assert "on fire" in refused(status.UNKNOWN, shim.start)
@@ -185,17 +185,17 @@ class TestStart:
         state = shim.state()
         assert (state.status, state.pid, state.exit_status) == (Status.STOPPED, 0, 1)
         assert shim.containers["c1"].calls[-1] == "teardown"
-        assert shim.publisher.told() == ["create c1", "exit c1"]
+        assert shim.publisher.published() == ["create c1", "exit c1"]
         assert shim.delete().exit_status == 1
 
-    def test_streams_that_cannot_be_attached_take_the_process_along(self, shim: Harness) -> None:
+    def test_failed_stdio_attach_terminates_process(self, shim: Harness) -> None:
         shim.create()
         shim.ios["c1"].attach_error = OSError("no such pipe")
         refused(status.UNKNOWN, shim.start)
         assert shim.containers["c1"].processes[0].calls == ["terminate", "close"]
         assert shim.wait().exit_status == 1
 
-    def test_the_start_event_comes_first_even_if_the_process_is_gone_already(self, shim: Harness) -> None:
+    def test_start_event_precedes_exit_of_short_process(self, shim: Harness) -> None:
         shim.create()
         container = shim.containers["c1"]
         create_process = container.create_process
@@ -208,11 +208,11 @@ class TestStart:
         container.create_process = dies_at_once  # type: ignore[method-assign]
         shim.start()
         assert shim.wait().exit_status == 9
-        assert shim.publisher.told() == ["create c1", "start c1", "exit c1"]
+        assert shim.publisher.published() == ["create c1", "start c1", "exit c1"]
 
 
 class TestWait:
-    def test_any_number_of_callers_on_any_connection(self, shim: Harness) -> None:
+    def test_many_waits_on_many_connections(self, shim: Harness) -> None:
         process = shim.run()
         clients = [shim.dial() for _ in range(3)]
         request = api.WaitRequest(id="c1").encode()
@@ -232,7 +232,7 @@ class TestWait:
         assert api.WaitResponse.decode(answers.pop()).exit_status == 11
         assert shim.wait().exit_status == 11  # and whoever comes later
 
-    def test_before_the_start(self, shim: Harness) -> None:
+    def test_wait_before_start(self, shim: Harness) -> None:
         shim.create()
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(shim.wait)
@@ -241,7 +241,7 @@ class TestWait:
             shim.containers["c1"].processes[0].exit(4)
             assert waiting.result(60).exit_status == 4
 
-    def test_a_waiter_whose_connection_is_gone_is_forgotten(self, shim: Harness) -> None:
+    def test_closed_connection_removes_its_wait(self, shim: Harness) -> None:
         process = shim.run()
         client = shim.dial()
         with ThreadPoolExecutor(1) as pool:
@@ -254,30 +254,30 @@ class TestWait:
         process.exit(2)
         assert shim.wait().exit_status == 2
 
-    def test_comes_after_the_teardown_and_the_event(self, shim: Harness) -> None:
+    def test_wait_returns_after_teardown_and_exit_event(self, shim: Harness) -> None:
         process = shim.run()
         container = shim.containers["c1"]
         container.teardown_gate.clear()
         process.exit(0)
         eventually(lambda: shim.state().status == Status.STOPPED)
         refused(status.DEADLINE_EXCEEDED, shim.wait, timeout=0.1)
-        assert "exit c1" not in shim.publisher.told()
+        assert "exit c1" not in shim.publisher.published()
         container.teardown_gate.set()
         shim.wait()
-        assert shim.publisher.told()[-1] == "exit c1"
+        assert shim.publisher.published()[-1] == "exit c1"
 
 
-class TestHandle:
-    def test_the_exit_is_told_before_the_handle_of_the_process_is_closed(self, shim: Harness) -> None:
+class TestProcessHandle:
+    def test_exit_is_published_before_process_handle_is_closed(self, shim: Harness) -> None:
         process = shim.run()
         process.close_block = threading.Event()
         process.exit(0)
-        eventually(lambda: shim.publisher.told()[-1] == "exit c1" and process.calls == ["close"])
+        eventually(lambda: shim.publisher.published()[-1] == "exit c1" and process.calls == ["close"])
         assert not shim.pod.task("c1").init.done.is_set, "whoever waits is released when nothing is held"
         process.close_block.set()
         assert shim.wait().exit_status == 0
 
-    def test_a_handle_that_cannot_be_closed_keeps_nobody(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_failed_close_of_process_handle_releases_wait(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         process = shim.run()
 
         def fail() -> None:
@@ -289,25 +289,25 @@ class TestHandle:
 
 
 class TestDelete:
-    def test_created(self, shim: Harness) -> None:
+    def test_delete_of_created_task(self, shim: Harness) -> None:
         shim.create()
         deleted = shim.delete()
         assert (deleted.pid, deleted.exit_status) == (0, 0)
         assert shim.containers["c1"].calls == ["teardown"]
-        assert shim.publisher.told() == ["create c1", "exit c1", "delete c1"]
+        assert shim.publisher.published() == ["create c1", "exit c1", "delete c1"]
 
-    def test_running(self, shim: Harness) -> None:
+    def test_delete_of_running_task_is_refused(self, shim: Harness) -> None:
         shim.run()
         assert "'running' for delete" in refused(status.FAILED_PRECONDITION, shim.delete)
 
-    def test_again_gives_the_same(self, shim: Harness) -> None:
+    def test_repeated_delete_returns_the_same(self, shim: Harness) -> None:
         shim.run().exit(3)
         first = shim.delete()
         assert shim.delete() == first
-        assert shim.publisher.told().count("delete c1") == 2  # as Microsoft's shim tells it
+        assert shim.publisher.published().count("delete c1") == 2  # as Microsoft's shim tells it
         assert shim.state().status == Status.STOPPED
 
-    def test_waits_for_the_teardown(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_delete_waits_for_teardown(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         process = shim.run()
         container = shim.containers["c1"]
         container.teardown_gate.clear()
@@ -318,9 +318,9 @@ class TestDelete:
         container.teardown_gate.set()
         monkeypatch.undo()
         shim.delete()
-        assert shim.publisher.told()[-2:] == ["exit c1", "delete c1"]
+        assert shim.publisher.published()[-2:] == ["exit c1", "delete c1"]
 
-    def test_a_failed_teardown_does_not_keep_the_exit(self, shim: Harness) -> None:
+    def test_failed_teardown_does_not_block_exit(self, shim: Harness) -> None:
         process = shim.run()
         shim.containers["c1"].errors["teardown"] = RuntimeError("layer in use")
         process.exit(6)
@@ -329,15 +329,13 @@ class TestDelete:
 
 
 class TestShutdown:
-    def test_after_delete(self, shim: Harness) -> None:
+    def test_shutdown_after_delete(self, shim: Harness) -> None:
         shim.run().exit(0)
         shim.delete()
         shim.call("Shutdown", api.ShutdownRequest(id="c1"))
         assert shim.shutdown_requested.wait(60)
 
-    def test_does_not_wait_for_ever_for_a_start_that_hangs(
-        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_shutdown_with_hanging_start_times_out(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("shim.task.pod.STOP_TIMEOUT", 0.1)
         monkeypatch.setattr("shim.task.process.Process._acquire_start_lock.__defaults__", (0.1,))
         shim.create()
@@ -353,9 +351,9 @@ class TestShutdown:
             hangs.set()
             starting.result(60)
 
-    def test_ends_what_still_runs_first(self, shim: Harness) -> None:
+    def test_shutdown_stops_running_task(self, shim: Harness) -> None:
         shim.run()
         shim.call("Shutdown", api.ShutdownRequest(id="c1"))
         assert shim.shutdown_requested.wait(60)
         assert shim.containers["c1"].calls[-1] == "teardown"
-        assert shim.publisher.told()[-1] == "exit c1"
+        assert shim.publisher.published()[-1] == "exit c1"

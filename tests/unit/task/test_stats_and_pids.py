@@ -72,21 +72,21 @@ def code(call: Any, *args: Any) -> int:
     return caught.value.code
 
 
-class TestClock:
+class TestTimestamp:
     @given(st.datetimes(min_value=datetime.datetime(1601, 1, 1), max_value=datetime.datetime(9999, 12, 31)))
-    def test_any_time(self, when: datetime.datetime) -> None:
+    def test_valid_timestamp(self, when: datetime.datetime) -> None:
         text = when.strftime("%H:%M:%S.%f")
         found = timestamp(f"{when.year:04d}-{when.month:02d}-{when.day:02d}T{text}7Z")
         seconds = (when.replace(microsecond=0) - datetime.datetime(1970, 1, 1)) // datetime.timedelta(seconds=1)
         assert found == Timestamp(seconds=seconds, nanos=when.microsecond * 1000 + 700)
 
     @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-01-01", "2026-01-01T00:00:00.xZ"])
-    def test_no_time(self, text: str) -> None:
+    def test_invalid_timestamp_is_none(self, text: str) -> None:
         assert timestamp(text) is None
 
 
 class TestStats:
-    def test_units(self) -> None:
+    def test_units_are_converted(self) -> None:
         packed = statistics(windows_statistics(STATISTICS))
         windows = runhcs_stats.Statistics.decode(packed.value).windows
         assert windows == runhcs_stats.WindowsContainerStatistics(
@@ -111,7 +111,7 @@ class TestStats:
         assert windows.uptime_ns == 100
         assert windows.processor == runhcs_stats.WindowsContainerProcessorStatistics()
 
-    def test_as_cgroup_metrics(self) -> None:
+    def test_cgroup_metrics(self) -> None:
         packed = cgroup_metrics(STATISTICS, 3)
         assert packed.type_url == "io.containerd.cgroups.v2.Metrics"
         metrics = cgroups_v2.Metrics.decode(packed.value)
@@ -119,7 +119,7 @@ class TestStats:
         assert (metrics.cpu.usage_usec, metrics.cpu.user_usec) == (3125000, 2031250)
         assert (metrics.memory.usage, metrics.pids.current) == (73400320, 3)
 
-    def test_of_a_task_in_each_state(self, shim: Harness) -> None:
+    def test_stats_in_each_state(self, shim: Harness) -> None:
         shim.create()
         assert code(stats, shim) == status.NOT_FOUND  # nothing runs, nothing to tell
         container = shim.containers["c1"]
@@ -137,9 +137,7 @@ class TestStats:
         assert code(stats, shim) == status.NOT_FOUND
 
     @pytest.mark.parametrize("patience", [60, 0])
-    def test_of_a_task_whose_exit_is_on_its_way(
-        self, shim: Harness, patience: float, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_stats_during_exit(self, shim: Harness, patience: float, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("shim.task.stats.collect.LAST_STATS_TIMEOUT", patience)
         init = shim.run()
         container, io = shim.containers["c1"], shim.ios["c1"]
@@ -158,7 +156,7 @@ class TestStats:
         io.drained.set()
         shim.wait()
 
-    def test_of_a_vm_come_with_its_containers(self, shim: Harness) -> None:
+    def test_stats_include_own_vm(self, shim: Harness) -> None:
         shim.run()
         task = shim.pod.task("c1")
         shim.containers["c1"].answers["Statistics"] = STATISTICS
@@ -172,7 +170,7 @@ class TestStats:
         task.refresh_stats()
         assert task.last_stats == (STATISTICS, {"Memory": {}})
 
-    def test_where_clients_know_only_cgroups(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_stats_for_clients_of_cgroup_metrics(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GOMAXPROCS", "2")
         monkeypatch.delenv("MAX_SHIM_VERSION", raising=False)
         shim.create()
@@ -183,12 +181,12 @@ class TestStats:
         monkeypatch.setenv("MAX_SHIM_VERSION", "2")
         assert stats(shim).uptime_ns == 902123456700
 
-    def test_a_pods_containers_are_cris(self) -> None:
+    def test_pod_members_get_stats_for_cri(self) -> None:
         assert client_quirks.needs_cgroup_metrics(under_cri=True)
 
 
 class TestPids:
-    def test_the_init_is_there_until_delete(self, shim: Harness) -> None:
+    def test_init_is_listed_until_delete(self, shim: Harness) -> None:
         shim.create()
         assert [pid for pid, _ in pids(shim)] == [0]
         shim.start()
@@ -200,11 +198,11 @@ class TestPids:
         shim.delete()
         assert code(pids, shim) == status.NOT_FOUND
 
-    def test_even_if_hcs_does_not_list_it(self, shim: Harness) -> None:
+    def test_init_is_listed_without_hcs_entry(self, shim: Harness) -> None:
         shim.run()
         assert [pid for pid, _ in pids(shim)] == [100]
 
-    def test_details_for_linux(self, shim: Harness) -> None:
+    def test_runc_details(self, shim: Harness) -> None:
         shim.run()
         shim.run_exec("e1")
         shim.containers["c1"].answers["ProcessList"] = LISTED
@@ -212,7 +210,7 @@ class TestPids:
         names = [None if info is None else runc_options.ProcessDetails.decode(info.value).exec_id for info in infos]
         assert names == ["c1", "e1", None]
 
-    def test_details_for_windows(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_runhcs_details(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("shim.task.stats.collect.accepts_runhcs_process_details", lambda: True)
         shim.run()
         shim.run_exec("e1")
@@ -247,12 +245,12 @@ class TestUpdate:
             ("LinuxResources", b'{"cpu": {"shares": 512}}', [("Container/Processor", {"Weight": 512})]),
         ],
     )
-    def test_limits(self, kind: str, value: bytes, expected: list[Any]) -> None:
+    def test_limits_become_modify_requests(self, kind: str, value: bytes, expected: list[Any]) -> None:
         requests = list(modify_requests(kind, value, 4))
         assert [(request["ResourcePath"], request["Settings"]) for request in requests] == expected
         assert all(request["RequestType"] == "Update" for request in requests)
 
-    def test_mount(self, tmp_path: Path) -> None:
+    def test_mount_becomes_modify_request(self, tmp_path: Path) -> None:
         os.symlink(tmp_path, tmp_path / "link")
         source = str(tmp_path / "link")
         value = f'{{"HostPath": "{source}", "ContainerPath": "C:\\\\hot", "ReadOnly": true}}'.encode()
@@ -270,17 +268,17 @@ class TestUpdate:
             ("ContainerMount", b'{"HostPath": "/x", "ContainerPath": "y", "Type": "z"}', status.UNKNOWN),
         ],
     )
-    def test_refused(self, kind: str, value: bytes, expected: int) -> None:
+    def test_invalid_update_is_refused(self, kind: str, value: bytes, expected: int) -> None:
         assert code(lambda: list(modify_requests(kind, value, 4))) == expected
 
 
 class TestExitRecord:
-    def test_round_trip(self, tmp_path: Path) -> None:
+    def test_exit_record_round_trip(self, tmp_path: Path) -> None:
         assert exit_record.read(str(tmp_path)) is None
         exit_record.write(str(tmp_path), 0xC000013A, 1787216401, 5, 4712)
         assert exit_record.read(str(tmp_path)) == (0xC000013A, 1787216401, 5, 4712)
 
     @pytest.mark.parametrize("text", [b"", b"1 2 3 4", b"1 2 3\n", b"a b c d\n", b"1 2 3 4 5\n"])
-    def test_what_is_not_whole_is_absent(self, tmp_path: Path, text: bytes) -> None:
+    def test_incomplete_exit_record_is_ignored(self, tmp_path: Path, text: bytes) -> None:
         (tmp_path / exit_record.FILE_NAME).write_bytes(text)
         assert exit_record.read(str(tmp_path)) is None

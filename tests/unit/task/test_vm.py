@@ -26,7 +26,7 @@ def changes(kind: str, resources: dict[str, Any], annotations: dict[str, str] | 
     return [(request["ResourcePath"].removeprefix(TOPOLOGY), request["Settings"]) for request in requests]
 
 
-def test_memory_and_processor() -> None:
+def test_update_of_memory_and_processor() -> None:
     assert changes(WINDOWS, {}) == []
     assert changes(WINDOWS, {"memory": {"limit": 3 << 30}}) == [("/Memory/SizeInMB", 3072)]
     assert changes(LINUX, {"memory": {"limit": (1023 << 20) + 5}}) == [("/Memory/SizeInMB", 1024)]
@@ -36,7 +36,7 @@ def test_memory_and_processor() -> None:
     assert changes(LINUX, {"cpu": {"quota": 50000, "shares": 7}}) == both
 
 
-def test_another_cpu_group() -> None:
+def test_update_moves_vm_to_cpu_group() -> None:
     moved = [("/Processor/CpuGroup", {"Id": NULL}), ("/Processor/CpuGroup", {"Id": GUID})]
     assert changes(WINDOWS, {}, {GROUP: GUID}) == moved
     assert changes(WINDOWS, {}, {GROUP: NULL}) == moved[:1]
@@ -55,7 +55,7 @@ def test_another_cpu_group() -> None:
         (WINDOWS, {"cpu": {"shares": 10_001}}),
     ],
 )
-def test_what_a_vm_cannot_be_given(kind: str, resources: dict[str, Any]) -> None:
+def test_invalid_update_of_vm_is_refused(kind: str, resources: dict[str, Any]) -> None:
     if resources.get("cpu") == []:
         assert changes(kind, resources) == []  # empty is absent
         return
@@ -72,7 +72,7 @@ PROPERTIES = {
 }
 
 
-def test_figures_of_a_vm() -> None:
+def test_vm_stats() -> None:
     told = vm_statistics(PROPERTIES, physically_backed=False)
     assert told.processor is not None and told.processor.total_runtime_ns == 8_800_000_000
     assert told.memory is not None and told.memory.virtual_node_count == 1
@@ -83,18 +83,18 @@ def test_figures_of_a_vm() -> None:
     assert backed.memory is not None and backed.memory.working_set_bytes == 1 << 30
 
 
-def test_figures_that_are_missing_are_zero() -> None:
+def test_missing_vm_stats_are_zero() -> None:
     told = vm_statistics({}, physically_backed=False)
     assert told.memory is not None and told.memory.working_set_bytes == 0
 
 
-def test_a_vm_as_a_container() -> None:
+def test_vm_stats_as_container_stats() -> None:
     told = vm_as_container(PROPERTIES, physically_backed=False)
     assert told["Processor"] == {"TotalRuntime100ns": 88_000_000}
     assert told["Memory"]["MemoryUsageCommitBytes"] == 256 << 20
 
 
-def test_signals() -> None:
+def test_signals_of_vm_sandbox_and_old_guest() -> None:
     for number in (0, 9, 15, 77):
         always_terminate(number)
     for number in (6, 9, 15):
