@@ -68,6 +68,16 @@ def test_links_between_pages_resolve() -> None:
     assert broken == []
 
 
+@pytest.mark.parametrize("index", ["docs/README.md", "docs/explanation/decisions/README.md"])
+def test_index_lists_every_page(index: str) -> None:
+    page = ROOT / index
+    listed = {(page.parent / target).resolve() for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text())}
+    below = set(page.parent.rglob("*.md")) - {page}
+    if index == "docs/README.md":
+        below = {file for file in below if file.parent.name != "decisions"}
+    assert sorted(str(file.relative_to(ROOT)) for file in below - listed) == []
+
+
 def _without_code(text: str) -> str:
     return re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
