@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
         def close(self) -> None: ...
 
+    class EventSink(Protocol):
+        """Takes log entries as structured events, e.g. for ETW. `write` never blocks and never raises."""
+
+        def write(self, nanoseconds: int, level: int, message: str, fields: dict[str, object]) -> None: ...
+
 
 PANIC, FATAL, ERROR, WARNING, INFO, DEBUG, TRACE = range(7)
 LEVEL_NAMES = ("panic", "fatal", "error", "warning", "info", "debug", "trace")
@@ -171,7 +176,7 @@ class NullChannel:
 class Log:
     """A logger, thread-safe through its channel. `bind` gives one that adds fields of its own to every line."""
 
-    __slots__ = ("_channel", "_fields", "level", "scrub_secrets")
+    __slots__ = ("_channel", "_fields", "_sinks", "level", "scrub_secrets")
 
     def __init__(
         self,
@@ -180,14 +185,22 @@ class Log:
         *,
         scrub_secrets: bool = True,
         fields: dict[str, object] | None = None,
+        sinks: list[EventSink] | None = None,
     ) -> None:
         self._channel = channel
+        # One list for this log and all that were bound from it.
+        self._sinks = [] if sinks is None else sinks
         self.level = level
         self.scrub_secrets = scrub_secrets
         self._fields = fields or {}
 
     def bind(self, **fields: object) -> Log:
-        return Log(self._channel, self.level, scrub_secrets=self.scrub_secrets, fields={**self._fields, **fields})
+        merged = {**self._fields, **fields}
+        return Log(self._channel, self.level, scrub_secrets=self.scrub_secrets, fields=merged, sinks=self._sinks)
+
+    def add_sink(self, sink: EventSink) -> None:
+        """Write every entry to `sink` as well, of this log and of all that were or will be bound from it."""
+        self._sinks.append(sink)
 
     def enabled(self, level: int) -> bool:
         """Whether a line of this level is written: check before building an expensive field."""
@@ -200,7 +213,10 @@ class Log:
             merged = {**self._fields, **fields} if self._fields else fields
             if self.scrub_secrets:
                 merged = {name: scrub(value, name) for name, value in merged.items()}
-            self._channel.write(format_line(time.time_ns(), level, message, merged))
+            nanoseconds = time.time_ns()
+            self._channel.write(format_line(nanoseconds, level, message, merged))
+            for sink in self._sinks:
+                sink.write(nanoseconds, level, message, merged)
         except Exception:
             # A log line must never end a task; an unprintable field is not worth one.
             self._channel.write(format_line(time.time_ns(), ERROR, "log line could not be formatted", {}))

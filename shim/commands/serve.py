@@ -18,11 +18,12 @@ from shim import spans
 from shim.commands import Bootstrap, CommandError, Flags, is_sandbox_bundle, read_bootstrap
 from shim.logs import Log, NullChannel
 from shim.platform import daemon, endpoint, files
-from shim.platform.log_channel import LogChannel
+from shim.platform.log_channel import LogChannel, event_sink
 from shim.task import service
 from shim.task.context import ShimContext
 from shim.task.diagnostics import stacks
 from shim.task.events.publisher import Publisher
+from shim.task.pod import Pod
 from shim.ttrpc.server import Server
 
 TYPE_CHECKING = False
@@ -87,10 +88,11 @@ def serve(
             on_shutdown=shutdown.request,
             sandbox_api=is_sandbox_bundle(bundle),
         )
-        server = Server(service.build_services(context), lambda error: _report(log, error))
+        pod = Pod(context)
+        server = Server(service.build_services(context, pod), lambda error: _report(log, error))
         sys.setswitchinterval(SWITCH_INTERVAL)
         start_new_thread(server.serve, (endpoint.Listener(listener),))
-        start_new_thread(_warm_up, (context, link))
+        start_new_thread(_warm_up, (context, pod, flags, link))
         shutdown.wait()
         log.debug("shutting down", now=shutdown.now)
     finally:
@@ -124,7 +126,7 @@ def _write_spans(directory: str, id: str, log: Log) -> None:
         log.warning(f"failed to write spans: create the directory {directory} that {spans.VARIABLE} names", error=error)
 
 
-def _warm_up(context: ShimContext, link: _socket.socket | None) -> None:
+def _warm_up(context: ShimContext, pod: Pod, flags: Flags, link: _socket.socket | None) -> None:
     """Import everything that the first response did not need."""
     try:
         if link is not None and not daemon.wait_for_handover(link):
@@ -134,6 +136,9 @@ def _warm_up(context: ShimContext, link: _socket.socket | None) -> None:
         time.sleep(WARM_UP_DELAY)
         from shim.version import VERSION
 
+        sink = event_sink(VERSION, _arguments(flags), lambda: _log_stacks(pod, context))
+        if sink is not None:
+            context.log.add_sink(sink)
         context.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
         with spans.span("warm-up"):
             service.warm_up(context)
@@ -144,6 +149,19 @@ def _warm_up(context: ShimContext, link: _socket.socket | None) -> None:
         # What is loaded now stays: the collector need not traverse it, nor touch its pages.
         gc.freeze()
         gc.enable()
+
+
+def _arguments(flags: Flags) -> list[str]:
+    """The command line of `serve`, whichever way this daemon came to be."""
+    named = {"-namespace": flags.namespace, "-address": flags.address, "-publish-binary": flags.publish_binary}
+    options = [text for name, value in named.items() for text in (name, value)]
+    return ["containerd-shim-runhcs-v1", *options, "-id", flags.id, "serve"]
+
+
+def _log_stacks(pod: Pod, context: ShimContext) -> None:
+    from shim.task.diagnostics.service import log_stacks
+
+    log_stacks(pod, context)
 
 
 def _connect(flags: Flags, boot: Bootstrap) -> EventTransport:

@@ -43,9 +43,10 @@ INSPECT = "runhcs.inspect.v1.Inspect"
 EMPTY = b""
 
 
-def build_services(context: ShimContext) -> Mapping[str, Mapping[str, Method]]:
+def build_services(context: ShimContext, pod: Pod | None = None) -> Mapping[str, Mapping[str, Method]]:
     """All ttrpc services of this shim, for `Server`. Modules that only a task needs are imported by the handlers."""
-    pod = Pod(context)
+    if pod is None:
+        pod = Pod(context)
     service = TaskService(pod, context)
     methods = service.methods()
     services = {

@@ -77,6 +77,15 @@ def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
     return api.StacksResponse(stacks=own, guest_stacks=_guest_stacks(vm) if vm is not None else "").encode()
 
 
+def log_stacks(pod: Pod, context: ShimContext) -> None:
+    """Write the stacks to the log, in the words of Microsoft's shim, which dumps goroutines: collectors search for
+    them. Requested by a capture-state of the ETW provider."""
+    context.log.info("goroutine stack dump", tid=context.id, stack=stacks.all_threads())
+    vm = pod.vm
+    if vm is not None:
+        context.log.info("guest stack dump", tid=context.id, stack=_guest_stacks(vm))
+
+
 def _guest_stacks(vm: Vm) -> str:
     if vm.is_gone:
         return "(no guest stacks: the VM has exited)"

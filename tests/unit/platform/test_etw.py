@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
+import uuid
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shim.logs import DEBUG, INFO, Log, NullChannel
 from shim.platform import tracelogging
-from shim.platform.windows import etw
+from shim.platform.windows import etw, log_events
 from shim.platform.windows._etw_cffi import ffi
 from tests.support.tracelogging import decode
 
-NAME = "Microsoft.Virtualization.RunHCS"
-GUID = (0x0B52781F, 0xB24D, 0x5685, bytes.fromhex("ddf669830ed40ec3"))
+NAME, GUID = log_events.PROVIDER, log_events.GUID
 
 no_nul = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=50)
 integers = st.integers(-(1 << 63), (1 << 64) - 1)
@@ -137,3 +139,53 @@ def test_capture_state_is_answered_in_another_thread() -> None:
 def test_registration_failure_names_the_provider() -> None:
     with pytest.raises(OSError, match=NAME):
         etw.Provider(NAME, GUID, lambda: None, Advapi32(code=8))
+
+
+def test_guid_is_the_hash_of_the_provider_name() -> None:
+    """As .NET's EventSource and go-winio derive it, so that tools can enable the provider by name."""
+    namespace = bytes.fromhex("482C2DB2C39047C887F81A15BFC130FB")
+    digest = bytearray(hashlib.sha1(namespace + NAME.upper().encode("utf-16-be")).digest()[:16])
+    digest[7] = digest[7] & 0x0F | 0x50
+    known = uuid.UUID("0b52781f-b24d-5685-ddf6-69830ed40ec3")
+    assert uuid.UUID(bytes_le=bytes(digest)) == known
+    assert known.fields[:3] == GUID[:3] and known.bytes[8:] == GUID[3]
+
+
+class EnabledAtRegistration(Advapi32):
+    """A session has enabled the provider before the shim starts."""
+
+    def EventRegister(self, guid: Any, callback: Any, context: Any, handle: Any) -> int:  # noqa: N802
+        code = super().EventRegister(guid, callback, context, handle)
+        self.notify(ENABLE, 0)
+        return code
+
+
+def test_log_entries_become_logrus_events() -> None:
+    library = EnabledAtRegistration()
+    sink = log_events.EtwSink.register("1.2", ["shim", "serve"], lambda: None, library)
+    assert sink is not None
+    log = Log(NullChannel(), INFO)
+    bound = log.bind(tid="c1")
+    log.add_sink(sink)  # also for logs that were bound before
+    bound.error("failed", pid=7, error=OSError("no"), zone="a", args=["secret"])
+    bound.debug("not at this level")
+    (_, launched, launch_fields), (level, name, fields) = library.events
+    assert launched == "ShimLaunched"
+    assert launch_fields == [("Args", ["shim", "serve"]), ("version", "1.2"), ("commit", "")]
+    assert (level, name) == (etw.ERROR, "LogrusEntry")
+    assert fields[0] == ("Message", "failed") and fields[1][0] == "Time"
+    assert fields[2:] == [("args", "<scrubbed>"), ("pid", 7), ("tid", "c1"), ("zone", "a"), ("error", "no")]
+
+
+def test_log_without_a_session_writes_no_event() -> None:
+    library = Advapi32()
+    sink = log_events.EtwSink.register("1.2", [], lambda: None, library)
+    assert sink is not None
+    log = Log(NullChannel(), DEBUG)
+    log.add_sink(sink)
+    log.info("created")
+    assert library.events == []
+
+
+def test_refused_provider_leaves_the_log_as_it_is() -> None:
+    assert log_events.EtwSink.register("1.2", [], lambda: None, Advapi32(code=5)) is None
