@@ -70,7 +70,7 @@ OPTIONS = (
         "debug_type",
         "DebugType",
         int,
-        "Target of the log: 0 is containerd's log, 2 is none (there are no ETW events); 1, a file, is refused.",
+        "Target of the text log: 0 is containerd's log, 2 is none: only ETW events are written; 1, a file, is refused.",
         values={0: "NPIPE", 2: "ETW"},
     ),
     Option(

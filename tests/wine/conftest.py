@@ -71,6 +71,8 @@ class Machine:
             compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-municode" if name == "logger" else "-mconsole"]
             target = self.drive / "windows" / "system32" / f"{name}.exe"
             subprocess.run([*compiler, str(ROOT / "tests" / "wine" / f"{name}.c"), "-o", str(target)], check=True)
+        stub = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(ROOT / "tests" / "wine" / "etw_stub.c")]
+        subprocess.run([*stub, "-o", str(self.drive / "windows" / "system32" / "etw-stub.dll")], check=True)
         corrections = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(ROOT / "tests" / "wine" / "corrections.c")]
         libraries = ["-ladvapi32", "-lntdll", "-lws2_32"]
         for name, options in (("bcryptprimitives", libraries), ("bindfltapi", ["-DBIND_FILTER"])):

@@ -193,5 +193,47 @@ def variables(program: str, directory: str) -> Any:
     return {"found": done.stdout.decode().split(), "system": os.environ["SYSTEMROOT"]}
 
 
+class _Lines:
+    """A log channel that keeps the lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, line: bytes) -> None:
+        self.lines.append(line.decode())
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def etw_events(program: str, directory: str) -> Any:
+    """Log entries and a capture-state, through the real calling convention, to a DLL that records them."""
+    from shim.logs import DEBUG, Log
+    from shim.platform.windows._etw_cffi import ffi
+    from shim.platform.windows.log_events import EtwSink
+
+    recording = os.path.join(directory, "events.bin")
+    os.environ["ETW_STUB_FILE"] = recording
+    library: Any = ffi.dlopen("etw-stub.dll")
+    captured = threading.Event()
+    channel = _Lines()
+    log = Log(channel, DEBUG).bind(tid="c1")
+
+    def capture() -> None:
+        log.info("goroutine stack dump", stack="thread 1")
+        captured.set()
+
+    sink = EtwSink.register("1.2.3", ["shim.exe", "serve"], capture, library)
+    assert sink is not None
+    log.add_sink(sink)
+    log.info("task created", pid=42, rootfs="C:\\layers", terminal=True)
+    log.error("failed to publish exit", error=OSError("r\u00e9seau"), attempt=3)
+    log.debug("rpc", method="State", duration=0.25)
+    import ctypes
+
+    ctypes.WinDLL("etw-stub.dll").CaptureState()
+    return {"recording": recording, "lines": channel.lines, "captured": captured.wait(PATIENCE)}
+
+
 if __name__ == "__main__":
-    main(file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log, variables)
+    main(file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log, variables, etw_events)

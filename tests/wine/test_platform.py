@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import struct
+import uuid
 from typing import Any
 
+from tests.support.tracelogging import decode
 from tests.wine.conftest import Machine
 
 
@@ -74,3 +77,42 @@ def test_environment_lookup_ignores_case(machine: Machine) -> None:
     """`SystemRoot`, say, without which many programs do not start."""
     result = drive(machine, "variables")
     assert result["found"] == [result["system"], "found"]
+
+
+def recorded_events(data: bytes) -> tuple[uuid.UUID, list[tuple[int, str, list[tuple[str, Any]]]]]:
+    """The provider and its events (level, name, fields) from what etw_stub.c wrote."""
+    provider, position, events = uuid.UUID(bytes_le=data[:16]), 16, []
+    while position < len(data):
+        level, count = struct.unpack_from("<II", data, position)
+        position += 8
+        parts = []
+        for _ in range(count):
+            kind, size = struct.unpack_from("<II", data, position)
+            parts.append((kind, data[position + 8 : position + 8 + size]))
+            position += 8 + size
+        assert [kind for kind, _ in parts[:2]] == [2, 1]
+        assert parts[0][1][2:] == b"Microsoft.Virtualization.RunHCS\0"
+        events.append((level, *decode(parts[1][1], b"".join(blob for kind, blob in parts[2:]))))
+    return provider, events
+
+
+def test_etw_events_equal_the_log(machine: Machine) -> None:
+    result = drive(machine, "etw_events")
+    path = machine.drive / result["recording"].removeprefix("C:\\").replace("\\", "/")
+    provider, (launched, *entries) = recorded_events(path.read_bytes())
+    assert result["captured"]
+    assert provider == uuid.UUID("0b52781f-b24d-5685-ddf6-69830ed40ec3")
+    assert launched == (5, "ShimLaunched", [("Args", ["shim.exe", "serve"]), ("version", "1.2.3"), ("commit", "")])
+    assert [(level, name) for level, name, _ in entries] == [
+        (level, "LogrusEntry") for level in (4, 2, 5, 4)
+    ]
+    without_time = [[field for field in fields if field[0] != "Time"] for _, _, fields in entries]
+    assert without_time == [
+        [("Message", "task created"), ("pid", 42), ("rootfs", "C:\\layers"), ("terminal", True), ("tid", "c1")],
+        [("Message", "failed to publish exit"), ("attempt", 3), ("tid", "c1"), ("error", "r\u00e9seau")],
+        [("Message", "rpc"), ("duration", 0.25), ("method", "State"), ("tid", "c1")],
+        [("Message", "goroutine stack dump"), ("stack", "thread 1"), ("tid", "c1")],
+    ]
+    for line, (_, _, fields) in zip(result["lines"], entries, strict=True):
+        message, time = fields[0][1], fields[1][1]
+        assert message in line and time.strftime("%Y-%m-%dT%H:%M:%S.%f") in line
