@@ -1,9 +1,11 @@
 /* etw-stub.dll: the calls of advapi32.dll that an ETW provider makes, recorded to a file.
 
-   Wine's own accept every event and deliver none. This library uses the structures of the SDK's evntprov.h, so a provider that lays them out
-   otherwise is found here. The first registration is answered as if a session had enabled the provider at all levels already.
+   Wine's own accept every event and deliver none. This library uses the structures of the SDK's evntprov.h, so it
+   detects a provider that lays them out differently. It answers the registration as if a session had already enabled
+   the provider at all levels.
 
-   A record is: u32 level, u32 number of parts, then for each part u32 type, u32 size and the bytes. ETW_STUB_FILE names the file. */
+   A record is: u32 level, u32 number of parts, then for each part u32 type, u32 size and the bytes. The environment
+   variable ETW_STUB_FILE names the file. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
