@@ -18,17 +18,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from shim.platform.log_channel import EventSink
+
     class Channel(Protocol):
         """Where lines go. `write` never blocks and never raises: a line that cannot be taken is lost."""
 
         def write(self, line: bytes) -> None: ...
 
         def close(self) -> None: ...
-
-    class EventSink(Protocol):
-        """Takes log entries as structured events, e.g. for ETW. `write` never blocks and never raises."""
-
-        def write(self, nanoseconds: int, level: int, message: str, fields: dict[str, object]) -> None: ...
 
 
 PANIC, FATAL, ERROR, WARNING, INFO, DEBUG, TRACE = range(7)

@@ -7,8 +7,12 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
-    from shim.logs import EventSink
+    class EventSink(Protocol):
+        """Takes log entries as structured events, e.g. for ETW. `write` never blocks and never raises."""
+
+        def write(self, nanoseconds: int, level: int, message: str, fields: dict[str, object]) -> None: ...
 
 if sys.platform == "win32":
     from shim.platform.windows.log_channel import LogChannel
