@@ -1,4 +1,4 @@
-"""Layers that are composite images, for containers on the host: the calls, what a container sees, what is left."""
+"""CIM layers of process-isolated containers: HCS calls, the container's view, and release."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def forked(images: Images) -> Mount:
     return images.mount("CimFS", "parentLayerPaths=" + json.dumps(parents), "parentCimPaths=" + json.dumps(paths))
 
 
-def test_a_container_of_images(images: Images) -> None:
+def test_cimfs_container_lifecycle(images: Images) -> None:
     out = str(images.directory / "out")
     os.mkfifo(out)
     reader = Reader(out)
@@ -85,7 +85,7 @@ def test_a_container_of_images(images: Images) -> None:
     assert images.calls() == made + freed
 
 
-def test_after_a_crash(images: Images) -> None:
+def test_cimfs_layers_are_released_after_shim_crash(images: Images) -> None:
     shim = images.run(forked(images), *SLEEP)
     shim.kill_daemon()
     shim.delete_command()
@@ -94,7 +94,7 @@ def test_after_a_crash(images: Images) -> None:
 
 
 @pytest.mark.parametrize("call", ["CimMountImage", "ActivateLayer", "HcsAttachOverlayFilter", "HcsCreateComputeSystem"])
-def test_a_step_that_fails_leaves_nothing(images: Images, call: str) -> None:
+def test_cimfs_create_failure_releases_everything(images: Images, call: str) -> None:
     images.emulator.fault(call, nth=1, error=0x80070005)
     mount = forked(images)
     shim = images.shims.start("c1", images.shims.spec(*SLEEP))
@@ -108,7 +108,7 @@ def test_a_step_that_fails_leaves_nothing(images: Images, call: str) -> None:
 
 
 @pytest.mark.parametrize("images", [27800], indirect=True)
-def test_images_on_blocks(images: Images) -> None:
+def test_block_cim_layers_are_merged_and_mounted(images: Images) -> None:
     paths = json.dumps([images.image("2.bcim"), images.image("1.bcim")])
     merged = images.image("merged.bcim")
     bare = images.mount("BlockCIM", f"parentCimPaths={paths}", "blockCIMType=file")
@@ -124,6 +124,6 @@ def test_images_on_blocks(images: Images) -> None:
 
 
 @pytest.mark.parametrize("images", [17763, 22621], indirect=True)
-def test_a_windows_without(images: Images) -> None:
+def test_cim_layers_are_refused_on_older_build(images: Images) -> None:
     shim = images.shims.start("c1", images.shims.spec(*SLEEP))
     assert "26100" in refused(status.UNKNOWN, shim.create, rootfs=[forked(images)])

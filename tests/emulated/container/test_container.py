@@ -1,4 +1,4 @@
-"""Containers on the emulator: the calls that make and unmake them, and that nothing stays whatever fails, and when."""
+"""Process-isolated containers on the emulator: HCS calls, and release of all resources at every failure."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def machine(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     machine.assert_clean()
 
 
-def test_the_calls_of_a_container_from_making_to_removal(machine: Machine) -> None:
+def test_hcs_calls_from_create_to_teardown(machine: Machine) -> None:
     container = machine.create()
     made = machine.calls()
     assert [call for call in made if not call.startswith("HcsSet")] == PREPARING
@@ -104,7 +104,7 @@ def test_the_calls_of_a_container_from_making_to_removal(machine: Machine) -> No
     machine.assert_clean()
 
 
-def test_a_scratch_that_exists_is_not_made_again(machine: Machine) -> None:
+def test_existing_scratch_is_not_created_again(machine: Machine) -> None:
     machine.create().teardown()
     before = len(machine.calls())
     machine.create().teardown()
@@ -113,7 +113,7 @@ def test_a_scratch_that_exists_is_not_made_again(machine: Machine) -> None:
 
 @pytest.mark.parametrize("call", ["CreateSandboxLayer", "ActivateLayer", "PrepareLayer", "GetLayerMountPath",
                                   "HcsCreateComputeSystem", "HcnCreateNamespace", "HcnModifyNamespace"])  # fmt: skip
-def test_a_failure_anywhere_frees_what_was_made_before(machine: Machine, call: str) -> None:
+def test_create_failure_at_any_step_releases_earlier_steps(machine: Machine, call: str) -> None:
     endpoint = make_endpoint()
     machine.emulator.fault(call, nth=1, error=0x80004005)
     with pytest.raises(HcsError) as caught:
@@ -131,7 +131,7 @@ def make_endpoint() -> str:
     return str(network.member(endpoint, "Id"))
 
 
-def test_a_namespace_of_its_own(machine: Machine) -> None:
+def test_network_namespace_is_created_and_removed(machine: Machine) -> None:
     endpoint = make_endpoint()
     container = machine.create(windows={"network": {"endpointList": [endpoint]}})
     [namespace] = network.namespaces()
@@ -144,7 +144,7 @@ def guards() -> list[str]:
     return [instance["Id"] for instance in service.properties("ContainerCredentialGuard")[0].get("Instances") or ()]
 
 
-def test_credentials(machine: Machine) -> None:
+def test_gmsa_instance_is_added_and_removed(machine: Machine) -> None:
     container = machine.create(windows={"credentialSpec": '{"CmsPlugins": ["ActiveDirectory"]}'})
     assert guards() == ["c1"]
     [create] = machine.emulator.journal("HcsCreateComputeSystem")
@@ -154,7 +154,7 @@ def test_credentials(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("call", ["HcsModifyServiceSettings", "HcsGetServiceProperties", "HcsCreateComputeSystem"])
-def test_credentials_of_a_create_that_fails(machine: Machine, call: str) -> None:
+def test_gmsa_instance_is_removed_if_create_fails(machine: Machine, call: str) -> None:
     machine.emulator.fault(call, nth=1, error=0x80004005)
     with pytest.raises(HcsError):
         machine.create(windows={"credentialSpec": '{"CmsPlugins": ["ActiveDirectory"]}'})
@@ -162,7 +162,7 @@ def test_credentials_of_a_create_that_fails(machine: Machine, call: str) -> None
     machine.assert_clean()
 
 
-def test_credentials_where_they_are_forbidden(machine: Machine) -> None:
+def test_gmsa_is_refused_if_disabled(machine: Machine) -> None:
     annotations = {"io.microsoft.container.wcow.gmsa.disable": "true"}
     with pytest.raises(InvalidSpec, match="gMSA credentials are disabled"):
         machine.create(windows={"credentialSpec": "{}"}, annotations=annotations)
@@ -170,7 +170,7 @@ def test_credentials_where_they_are_forbidden(machine: Machine) -> None:
 
 @pytest.mark.parametrize("code", [NOT_READY, 0x8007048F])
 @pytest.mark.parametrize("call", ["ActivateLayer", "PrepareLayer"])
-def test_a_layer_that_is_not_there_yet(machine: Machine, call: str, code: int) -> None:
+def test_layer_not_ready_is_retried(machine: Machine, call: str, code: int) -> None:
     for nth in (1, 2, 3, 4):
         machine.emulator.fault(call, nth=nth, error=code)
     container = machine.create()
@@ -178,7 +178,7 @@ def test_a_layer_that_is_not_there_yet(machine: Machine, call: str, code: int) -
     container.teardown()
 
 
-def test_a_layer_that_never_comes(machine: Machine) -> None:
+def test_layer_never_ready_fails_after_retries(machine: Machine) -> None:
     machine.emulator.fault("PrepareLayer", error=NOT_READY)
     with pytest.raises(HcsError) as caught:
         machine.create()
@@ -187,7 +187,7 @@ def test_a_layer_that_never_comes(machine: Machine) -> None:
     machine.assert_clean()
 
 
-def test_a_taken_id_stays_with_who_has_it(machine: Machine) -> None:
+def test_existing_id_is_refused_and_not_released(machine: Machine) -> None:
     other = machine.create()
     bundle = machine.bundle.parent / "second"
     bundle.mkdir()
@@ -202,7 +202,7 @@ def test_a_taken_id_stays_with_who_has_it(machine: Machine) -> None:
     other.teardown()
 
 
-def test_what_linux_snapshotters_mount(machine: Machine, tmp_path: Path) -> None:
+def test_linux_snapshotter_mounts_become_rootfs(machine: Machine, tmp_path: Path) -> None:
     for name in ("lower", "upper", "work"):
         (tmp_path / name).mkdir()
     (tmp_path / "lower" / "hello").write_text("from below")
@@ -215,7 +215,7 @@ def test_what_linux_snapshotters_mount(machine: Machine, tmp_path: Path) -> None
     assert list((machine.bundle / "rootfs").iterdir()) == []
 
 
-def test_an_image_with_more_layers_than_a_page_of_options_holds(machine: Machine, tmp_path: Path) -> None:
+def test_overlay_options_longer_than_a_page_are_mounted(machine: Machine, tmp_path: Path) -> None:
     snapshots = tmp_path / "io.containerd.snapshotter.v1.overlayfs" / "snapshots"
     lower = [snapshots / str(number) / "fs" for number in range(100)]
     for number, directory in enumerate(lower):
@@ -233,7 +233,7 @@ def test_an_image_with_more_layers_than_a_page_of_options_holds(machine: Machine
     assert str(snapshots) not in open_files
 
 
-def test_a_mount_that_the_kernel_refuses(machine: Machine) -> None:
+def test_refused_rootfs_mount_is_reported(machine: Machine) -> None:
     with pytest.raises(OSError, match="cannot mount"):
         machine.create(rootfs=[Mount(type="bind", source="/does/not/exist", options=["rbind"])])
     machine.assert_clean()
@@ -253,20 +253,20 @@ def test_a_mount_that_the_kernel_refuses(machine: Machine) -> None:
         ({"windows": {"hyperv": {}}}, "utility VM"),
     ],
 )
-def test_bad_input_is_refused_before_anything_is_called(machine: Machine, values: dict[str, Any], said: str) -> None:
+def test_invalid_spec_is_refused_before_any_hcs_call(machine: Machine, values: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         machine.create(**values)
     assert said in str(caught.value)
     assert machine.calls() == [] and not (machine.bundle / "ledger.jsonl").exists()
 
 
-def test_no_root_file_system(machine: Machine) -> None:
+def test_missing_rootfs_is_refused(machine: Machine) -> None:
     with pytest.raises(InvalidSpec) as caught:
         machine.create(rootfs=[])
     assert caught.value.kind == FAILED_PRECONDITION
 
 
-def test_a_shutdown_that_fails_is_followed_by_force(machine: Machine) -> None:
+def test_failed_shutdown_is_followed_by_terminate(machine: Machine) -> None:
     container = machine.create()
     machine.emulator.fault("HcsShutDownComputeSystem", nth=1, error=0x80004005)
     container.teardown()
@@ -275,7 +275,7 @@ def test_a_shutdown_that_fails_is_followed_by_force(machine: Machine) -> None:
     machine.assert_clean()
 
 
-def test_a_layer_that_cannot_be_freed_stays_in_the_ledger(machine: Machine) -> None:
+def test_unreleased_layer_stays_in_ledger(machine: Machine) -> None:
     container = machine.create()
     machine.emulator.fault("UnprepareLayer", nth=1, error=0x80004005)
     container.teardown()
@@ -285,7 +285,7 @@ def test_a_layer_that_cannot_be_freed_stays_in_the_ledger(machine: Machine) -> N
     machine.assert_clean()
 
 
-def test_a_life(machine: Machine) -> None:
+def test_container_lifecycle(machine: Machine) -> None:
     container = machine.create(process={"args": ["cmd", "/c", "echo hello"], "cwd": "C:\\"})
     ended = threading.Event()
     container.on_exit(ended.set)
@@ -300,7 +300,7 @@ def test_a_life(machine: Machine) -> None:
     machine.assert_clean()
 
 
-def test_torn_down_while_a_process_runs(machine: Machine) -> None:
+def test_teardown_while_process_runs(machine: Machine) -> None:
     container = machine.create()
     container.start()
     process = container.create_process({"CommandLine": "ping -t 127.0.0.1"})
@@ -313,7 +313,7 @@ def test_torn_down_while_a_process_runs(machine: Machine) -> None:
     machine.assert_clean()
 
 
-def test_a_linux_spec_runs_on_what_a_snapshotter_mounts(machine: Machine, tmp_path: Path) -> None:
+def test_linux_spec_runs_on_snapshotter_mount(machine: Machine, tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "bin").mkdir(parents=True)
     (root / "tmp").mkdir()
@@ -351,7 +351,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("call", ["HcnCreateNamespace", "HcnModifyNamespace", "CreateSandboxLayer", "ActivateLayer",
                                   "PrepareLayer", "GetLayerMountPath", "HcsCreateComputeSystem", ""])  # fmt: skip
-def test_killed_in_the_middle_of_a_call(machine: Machine, call: str) -> None:
+def test_shim_killed_during_hcs_call_is_released_from_ledger(machine: Machine, call: str) -> None:
     """kill -9 while HCS works on a call, or after the last: what then takes effect is freed from the ledger."""
     if call:
         machine.emulator.fault(call, nth=1, delay=0.3)

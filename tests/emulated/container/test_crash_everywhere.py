@@ -42,7 +42,7 @@ def life(shim: Shim, shims: Shims) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_kill_at_every_call(shims: Shims, emulator: Emulator) -> None:
+def test_shim_killed_at_every_hcs_call_leaks_nothing(shims: Shims, emulator: Emulator) -> None:
     """One test for all calls: how many there are is known only when they have been made."""
     shims.rootfs()
     before = emulator.journal()

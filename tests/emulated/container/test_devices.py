@@ -1,4 +1,4 @@
-"""Devices: named to HCS for a container on the host, given to the VM first for one in a VM."""
+"""Devices: in the document of a process-isolated container, assigned to the VM first for a container in a VM."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def with_devices(spec: dict[str, Any], *devices: tuple[str, str]) -> dict[str, A
     return spec
 
 
-def test_on_the_host(vms: VmShims) -> None:
+def test_devices_of_process_isolated_container_are_in_document(vms: VmShims) -> None:
     extension = vms.directory / "extension.json"
     extension.write_text(json.dumps({"namespace": {"ob": {"symlink": []}}}))
     location = "PCIROOT(0)#PCI(0100)"
@@ -39,18 +39,18 @@ def test_on_the_host(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize("kind", ["vpci", "gpu", "", "something"])
-def test_kinds_that_the_host_does_not_know(shims: Shims, kind: str) -> None:
+def test_unsupported_device_types_are_refused(shims: Shims, kind: str) -> None:
     shim = shims.start("c1", with_devices(shims.spec(*SLEEP), (kind, "x")))
     assert "vpci-location-path" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs())
 
 
-def test_a_vm_needs_a_tool_to_find_them(vms: VmShims) -> None:
+def test_vm_devices_without_device_util_are_refused(vms: VmShims) -> None:
     shim = vms.shims.start("c1", with_devices(vms.spec(*SLEEP), ("gpu", "PCIP\\VEN_10DE\\1")))
     assert "device-util.exe" in refused(status.UNKNOWN, vms.create, shim)
     assert not vms.documents("HcsCreateComputeSystem"), "refused before a VM is made for it"
 
 
-def test_given_to_the_vm_and_taken_back(vms: VmShims) -> None:
+def test_vm_devices_are_assigned_and_removed(vms: VmShims) -> None:
     """Up to the tool that finds it in the guest, which no VM of the emulator can run."""
     tool = library(vms.shims.launcher.parent) / "device-util.exe"
     tool.write_text("a program for Windows")

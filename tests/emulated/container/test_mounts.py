@@ -1,4 +1,4 @@
-"""What a spec's mounts show to a container's processes, with process isolation and in a utility VM."""
+"""Mounts as the processes of a container see them, with process isolation and in a utility VM."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def isolation(vms: VmShims, request: pytest.FixtureRequest) -> Isolation:
     return Isolation(vms, request.param == "vm")
 
 
-def test_the_layout_of_a_kubelet(isolation: Isolation) -> None:
+def test_kubelet_volume_layout_is_mounted(isolation: Isolation) -> None:
     """emptyDir, ConfigMap and Secret (files behind links to the current version), hosts, termination log."""
     pod = isolation.vms.directory / "pods" / "uid"
     empty, config, secret = (pod / "volumes" / name for name in ("empty", "config", "secret"))
@@ -114,7 +114,7 @@ def test_nested_bind_mount_does_not_propagate_to_host(isolation: Isolation) -> N
         shim.delete()
 
 
-def test_a_named_pipe(isolation: Isolation) -> None:
+def test_named_pipe_mount(isolation: Isolation) -> None:
     pipes = isolation.vms.emulator.directory / "pipe"
     pipes.mkdir(exist_ok=True)
     os.mkfifo(pipes / "agent")
@@ -125,7 +125,7 @@ def test_a_named_pipe(isolation: Isolation) -> None:
     os.close(descriptor)
 
 
-def test_a_unix_socket(isolation: Isolation) -> None:
+def test_unix_socket_mount(isolation: Isolation) -> None:
     path = isolation.vms.directory / "agent.sock"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
@@ -144,13 +144,13 @@ def test_a_unix_socket(isolation: Isolation) -> None:
         ({"source": "/tmp", "destination": "data"}, "absolute path"),
     ],
 )
-def test_what_cannot_be_mounted(isolation: Isolation, mount: dict[str, str], words: str) -> None:
+def test_invalid_mounts_are_refused(isolation: Isolation, mount: dict[str, str], words: str) -> None:
     assert words in refused(status.UNKNOWN, isolation.create, [mount], *SLEEP)
     assert not isolation.vms.left()
 
 
 @pytest.mark.parametrize("source", ["sandbox://x", "virtual-disk:///d.vhdx", "evd://a/b", "uvm://\\\\.\\pipe\\x"])
-def test_what_only_a_vm_can_mount(vms: VmShims, source: str) -> None:
+def test_vm_only_mounts_are_refused_on_host(vms: VmShims, source: str) -> None:
     mount = {"source": source, "destination": "C:\\x"}
     words = refused(status.UNKNOWN, Isolation(vms, in_vm=False).create, [mount], *SLEEP)
     assert "utility VM" in words
@@ -174,7 +174,7 @@ def make_disk(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_disks_of_every_kind(vms: VmShims) -> None:
+def test_disk_mounts_of_every_type_in_vm(vms: VmShims) -> None:
     base = vms.emulator.directory
     virtual, second = disk(vms, "virtual", "virtual"), disk(vms, "second", "by prefix")
     make_disk(base / "drive" / "physicaldrive3", "physical")
@@ -210,7 +210,7 @@ def test_disks_of_every_kind(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize("source", ["virtual-disk:///no.vhdx", "physical-disk://\\\\.\\PHYSICALDRIVE9", "evd://a/no"])
-def test_a_disk_that_is_not_there(vms: VmShims, source: str) -> None:
+def test_missing_disk_is_refused(vms: VmShims, source: str) -> None:
     mount = {"source": source, "destination": "C:\\x"}
     assert "not found" in refused(status.UNKNOWN, Isolation(vms, in_vm=True).create, [mount], *SLEEP)
     eventually(lambda: not vms.left(), "nothing left of the VM")
@@ -228,7 +228,7 @@ def shares(vms: VmShims) -> dict[str, Any]:
     return {share["Path"]: share for share in system["VirtualMachine"]["Devices"]["VirtualSmb"]["Shares"]}
 
 
-def test_containers_of_a_pod_share_a_disk_and_its_slot_is_used_again(vms: VmShims) -> None:
+def test_pod_containers_share_disk_and_scsi_slot_is_reused(vms: VmShims) -> None:
     path = disk(vms, "data", "shared")
     mount = {"type": "virtual-disk", "source": path, "destination": "C:\\data"}
     pod = vms.pod()
@@ -256,7 +256,7 @@ def test_containers_of_a_pod_share_a_disk_and_its_slot_is_used_again(vms: VmShim
     assert (Path(f"{path}.d") / "upper" / "note").read_text() == "from w1\n"
 
 
-def test_shares_are_used_in_common_and_removed(vms: VmShims) -> None:
+def test_vsmb_shares_are_refcounted_and_removed(vms: VmShims) -> None:
     """Without direct mapping a share goes with its last user; files of one directory are in one share."""
     data = vms.directory / "data"
     data.mkdir()

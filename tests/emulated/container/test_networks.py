@@ -43,7 +43,7 @@ def create(vms: VmShims, shim: Shim, *, in_vm: bool) -> None:
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_namespace_made_of_endpoints_goes_with_its_container(vms: VmShims, crash: bool) -> None:
+def test_created_namespace_is_removed_with_container(vms: VmShims, crash: bool) -> None:
     endpoint = make_endpoint()
     search = ["svc.cluster.local", "cluster.local"]
     shim = start(vms, "c1", in_vm=False, endpointList=[endpoint], dnsSearchList=search, allowUnqualifiedDNSQuery=True)
@@ -68,7 +68,7 @@ def test_a_namespace_made_of_endpoints_goes_with_its_container(vms: VmShims, cra
 
 
 @pytest.mark.parametrize("in_vm", [False, True])
-def test_a_namespace_without_endpoints_yet(vms: VmShims, in_vm: bool) -> None:
+def test_namespace_without_endpoints(vms: VmShims, in_vm: bool) -> None:
     namespace = network.create_namespace()["ID"]
     shim = start(vms, "c1", in_vm=in_vm, networkNamespace=namespace)
     create(vms, shim, in_vm=in_vm)
@@ -79,7 +79,7 @@ def test_a_namespace_without_endpoints_yet(vms: VmShims, in_vm: bool) -> None:
     assert network.namespaces() == [namespace], "it is not the shim's to delete"
 
 
-def test_a_namespace_that_is_gone(vms: VmShims) -> None:
+def test_missing_namespace_is_refused(vms: VmShims) -> None:
     """HCS is the one to ask about it on the host, when the container starts; a VM gets its network at Create."""
     shim = start(vms, "c1", in_vm=False, networkNamespace=NOWHERE)
     create(vms, shim, in_vm=False)
@@ -94,7 +94,7 @@ def test_a_namespace_that_is_gone(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize("in_vm", [False, True])
-def test_an_endpoint_that_is_gone(vms: VmShims, in_vm: bool) -> None:
+def test_missing_endpoint_is_refused(vms: VmShims, in_vm: bool) -> None:
     shim = start(vms, "c1", in_vm=in_vm, endpointList=[NOWHERE])
     message = refused(status.UNKNOWN, create, vms, shim, in_vm=in_vm)
     assert NOWHERE in message and "create the pod again" in message

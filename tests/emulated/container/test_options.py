@@ -1,4 +1,4 @@
-"""Runtime options through a real shim: what HCS is asked for because of them, and what is refused."""
+"""Runtime options through a real shim: their effect on HCS documents, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def machine(vms: VmShims) -> dict[str, Any]:
     return made
 
 
-def test_a_vm_sized_by_text(vms: VmShims) -> None:
+def test_vm_size_from_toml_options(vms: VmShims) -> None:
     given = toml("SandboxIsolation = 1\nVmMemorySizeInMb = 513\nvmprocessorcount = 1\n")
     shim = vms.run("c1", "cmd", "/c", "exit 0", options=given)
     assert machine(vms)["ComputeTopology"]["Memory"]["SizeInMB"] == 514
@@ -38,7 +38,7 @@ def test_a_vm_sized_by_text(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_annotation_beats_option_beats_field_of_the_spec(vms: VmShims, tmp_path: Path) -> None:
+def test_annotation_precedes_option_precedes_spec(vms: VmShims, tmp_path: Path) -> None:
     path = tmp_path / "options.toml"
     path.write_text("SandboxIsolation = 1\nVmMemorySizeInMb = 600\nVmProcessorCount = 1\n")
     resources = {"memory": {"limit": 800 << 20}, "cpu": {"count": 2}}
@@ -53,7 +53,7 @@ def test_annotation_beats_option_beats_field_of_the_spec(vms: VmShims, tmp_path:
     shim.delete()
 
 
-def test_limits_scaled_to_the_vm(vms: VmShims) -> None:
+def test_scale_cpu_limits_to_sandbox(vms: VmShims) -> None:
     given = toml("SandboxIsolation = 1\nScaleCpuLimitsToSandbox = true\nVmProcessorCount = 1\n")
     spec = vms.spec("cmd", "/c", "exit 0")
     spec["windows"]["resources"] = {"cpu": {"maximum": 1000}}
@@ -67,7 +67,7 @@ def test_limits_scaled_to_the_vm(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_a_scratch_disk_of_the_wanted_size(vms: VmShims) -> None:
+def test_scratch_size_option_expands_scratch(vms: VmShims) -> None:
     folders = [*(str(layer) for layer in vms.layers), str(vms.scratch("c1"))]
     spec = vms.shims.spec("cmd", "/c", "exit 0")
     spec["windows"]["layerFolders"] = folders
@@ -88,14 +88,14 @@ def test_a_scratch_disk_of_the_wanted_size(vms: VmShims) -> None:
         ("SandboxIsolation = ", "the runtime options is not TOML"),
     ],
 )
-def test_wrong_text(shims: Shims, emulator: Emulator, text: str, said: str) -> None:
+def test_invalid_toml_options_are_refused(shims: Shims, emulator: Emulator, text: str, said: str) -> None:
     given = toml(text)
     shim = shims.start("c1", shims.spec("cmd"), options=given)
     assert said in refused(status.INVALID_ARGUMENT, shim.create, rootfs=shims.rootfs(), options=given)
     assert not emulator.journal()
 
 
-def test_what_is_not_supported(vms: VmShims) -> None:
+def test_unsupported_options_are_refused(vms: VmShims) -> None:
     policy = {"io.microsoft.virtualmachine.wcow.securitypolicy": "x"}
     said = refused(status.UNIMPLEMENTED, vms.create, vms.start("c1", "cmd", annotations=policy))
     assert "cannot be followed: remove it. Asks for a confidential VM" in said

@@ -1,4 +1,4 @@
-"""Builds of Windows that fit or do not: refused before HCS is asked, and by the emulated HCS itself if it is."""
+"""Windows builds of host and image: mismatches are refused before HCS is called, and by the emulated HCS itself."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def create(vms: VmShims, id: str, **fields: Any) -> Callable[[], None]:
     return lambda: shim.create(rootfs=vms.rootfs(id), **fields)
 
 
-def test_an_older_image_without_a_vm(on_build: Start) -> None:
+def test_older_image_process_isolated_is_refused(on_build: Start) -> None:
     vms = on_build(20348)
     mark(vms.layers[1], 17763)
     said = refused(status.FAILED_PRECONDITION, create(vms, "c1"))
@@ -66,7 +66,7 @@ def test_an_older_image_without_a_vm(on_build: Start) -> None:
     assert not vms.scratch("c1").exists()
 
 
-def test_an_older_image_in_a_vm(on_build: Start) -> None:
+def test_older_image_runs_in_vm(on_build: Start) -> None:
     vms = on_build(20348)
     mark(vms.layers[1], 17763)
     shim = vms.run("c1", "cmd", "/c", "exit 3")
@@ -74,7 +74,7 @@ def test_an_older_image_in_a_vm(on_build: Start) -> None:
     shim.delete()
 
 
-def test_the_generation_before_runs_without_a_vm(on_build: Start) -> None:
+def test_previous_generation_runs_process_isolated(on_build: Start) -> None:
     vms = on_build(26100)
     mark(vms.layers[1], 20348)
     shim = vms.shims.start("c1", vms.shims.spec("cmd", "/c", "exit 3"))
@@ -83,7 +83,7 @@ def test_the_generation_before_runs_without_a_vm(on_build: Start) -> None:
     shim.delete()
 
 
-def test_a_newer_image_in_a_vm(on_build: Start) -> None:
+def test_newer_image_in_vm_is_refused(on_build: Start) -> None:
     vms = on_build(20348)
     mark(vms.layers[1], 26100)
     shim = vms.start("c1", "cmd")
@@ -96,7 +96,7 @@ def toml(text: str) -> Any:
     return pack(GenericOptions(config_body=text.encode()))
 
 
-def test_a_wish_comes_three_ways(on_build: Start) -> None:
+def test_sandbox_os_version_from_option_default_and_annotation(on_build: Start) -> None:
     vms = on_build(20348)
     said = "SandboxOsVersion asks for Windows build 26100, and this host is 20348"
     by_text = toml('SandboxIsolation = 1\nSandboxOsVersion = "ltsc2025"')
@@ -109,7 +109,7 @@ def test_a_wish_comes_three_ways(on_build: Start) -> None:
     assert not asked(vms.emulator)
 
 
-def test_a_workload_that_does_not_fit_its_pods_vm(on_build: Start) -> None:
+def test_workload_of_other_build_than_pod_vm_is_refused(on_build: Start) -> None:
     vms = on_build(26100)
     mark(vms.layers[1], 20348)
     pod = vms.pod()
@@ -127,7 +127,7 @@ def mark_new(layer: Path, build: int) -> None:
     mark(layer, build)
 
 
-def test_a_root_that_a_linux_snapshotter_made(on_build: Start) -> None:
+def test_build_of_linux_snapshotter_rootfs_is_checked(on_build: Start) -> None:
     vms = on_build(17763)
     mark_new(vms.directory / "image", 20348)
     shim = vms.shims.start("c1", vms.shims.spec("cmd"))
@@ -140,7 +140,7 @@ def test_a_root_that_a_linux_snapshotter_made(on_build: Start) -> None:
     ("build", "image", "fits"),
     [(17763, 17763, True), (20348, 17763, False), (26100, 20348, True), (26100, 17763, False), (20348, 26100, False)],
 )
-def test_hcs_itself_refuses_a_mismatch(
+def test_emulated_hcs_refuses_build_mismatch(
     start_emulator: Callable[..., Emulator],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

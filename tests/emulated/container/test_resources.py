@@ -1,4 +1,4 @@
-"""Limits that a spec or an update asks for, as the processes of a container feel them."""
+"""Resource limits of a spec or an update, as enforced on the processes of a container."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def end(shim: Shim) -> None:
 
 
 class TestMemory:
-    def test_a_container_that_falls_to_its_limit(self, shims: Shims) -> None:
+    def test_init_exceeding_limit_publishes_oom(self, shims: Shims) -> None:
         shim = run(shims, "c1", limited(shims, *HUNGRY, memory={"limit": 64 << 20}))
         assert shim.wait().exit_status == COMMITMENT_LIMIT
         shim.delete()
         shims.events.expect(["create c1", "start c1", "oom c1", "exit c1", "delete c1"])
 
-    def test_an_exec_that_falls_to_it(self, shims: Shims) -> None:
+    def test_exec_exceeding_limit_publishes_oom(self, shims: Shims) -> None:
         shim = run(shims, "c1", limited(shims, *SLEEP, memory={"limit": 64 << 20}))
         shim.exec("e1", shims.process(*HUNGRY))
         shim.start("e1")
@@ -56,7 +56,7 @@ class TestMemory:
         assert shim.state().status == 2  # the container runs on
         end(shim)
 
-    def test_in_a_vm(self, vms: VmShims) -> None:
+    def test_workload_in_vm_exceeding_limit_publishes_oom(self, vms: VmShims) -> None:
         pod = vms.pod()
         spec = vms.spec(*HUNGRY, pod="pod", role="container")
         spec["windows"]["resources"] = {"memory": {"limit": 64 << 20}}
@@ -68,13 +68,13 @@ class TestMemory:
         vms.events.expect(["create w1", "start w1", "oom w1", "exit w1", "delete w1"], "w1")
         assert pod.state().status == 2
 
-    def test_no_limit_no_event(self, shims: Shims) -> None:
+    def test_no_oom_without_limit(self, shims: Shims) -> None:
         shim = run(shims, "c1", shims.spec(*HUNGRY))
         assert shim.wait().exit_status == 0
         shim.delete()
         shims.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
 
-    def test_a_limit_lifted_by_an_update(self, shims: Shims) -> None:
+    def test_update_raises_limit(self, shims: Shims) -> None:
         """What killed a process before the update, does not after it; and the figures tell the limit."""
         del shims.env["MAX_SHIM_VERSION"]  # as containerd 1.6, whose clients read cgroup metrics
         shim = run(shims, "c1", limited(shims, *SLEEP, memory={"limit": 64 << 20}))
@@ -95,7 +95,7 @@ def _limit(shim: Shim) -> int:
     return memory.usage_limit
 
 
-def test_a_vm_is_resized_in_place(vms: VmShims) -> None:
+def test_update_resizes_vm(vms: VmShims) -> None:
     """Before and after, as Stats tell it."""
     shim = vms.run("c1", *SLEEP)
 
@@ -116,7 +116,7 @@ class TestAffinity:
 
     ONLY_FIRST = {"affinity": [{"mask": 1, "group": 0}]}
 
-    def test_from_the_start(self, shims: Shims, emulator: Emulator) -> None:
+    def test_affinity_of_spec_applies_to_init(self, shims: Shims, emulator: Emulator) -> None:
         out = _listen(shims, "out")
         shim = run(shims, "c1", limited(shims, "sh", "-c", ALLOWED, cpu=self.ONLY_FIRST), stdout=out.path)
         assert shim.wait().exit_status == 0
@@ -126,7 +126,7 @@ class TestAffinity:
         assert [call for call in calls if call in wanted] == wanted
         shim.delete()
 
-    def test_by_an_update(self, shims: Shims) -> None:
+    def test_update_changes_affinity(self, shims: Shims) -> None:
         shim = run(shims, "c1", shims.spec(*SLEEP))
         shim.update({"cpu": self.ONLY_FIRST})
         out = _listen(shims, "out")
@@ -139,12 +139,14 @@ class TestAffinity:
         end(shim)
 
     @pytest.mark.parametrize("entry", [{"mask": 0}, {"mask": 1 << 63}, {"mask": 1, "group": 3}])
-    def test_processors_that_are_not_there(self, shims: Shims, emulator: Emulator, entry: dict[str, int]) -> None:
+    def test_affinity_of_missing_processors_is_refused(
+        self, shims: Shims, emulator: Emulator, entry: dict[str, int]
+    ) -> None:
         shim = shims.start("c1", limited(shims, *SLEEP, cpu={"affinity": [entry]}))
         assert "cpu affinity" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs()).lower()
         eventually(lambda: not emulator.control("status")["systems"], "nothing left of the container")
 
-    def test_groups_on_an_older_windows(self, start_emulator: Callable[..., Emulator]) -> None:
+    def test_processor_groups_on_older_build_are_refused(self, start_emulator: Callable[..., Emulator]) -> None:
         shims = Shims(start_emulator("--build", "19045").env)
         try:
             shim = shims.start("c1", limited(shims, *SLEEP, cpu={"affinity": [{"mask": 1, "group": 1}]}))
@@ -152,7 +154,7 @@ class TestAffinity:
         finally:
             shims.close()
 
-    def test_in_a_vm(self, vms: VmShims) -> None:
+    def test_update_in_vm_is_unimplemented(self, vms: VmShims) -> None:
         pod = vms.pod()
         shim = vms.run_in(pod, "w1", *SLEEP)
         assert "hypervisor-isolated" in refused(status.UNIMPLEMENTED, shim.update, {"cpu": self.ONLY_FIRST})

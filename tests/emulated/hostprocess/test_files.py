@@ -1,4 +1,4 @@
-"""Host process containers on the host: their files and mounts among its own, with the bind filter and without."""
+"""Host process containers: root directory and mounts, with and without the bind filter."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.vm_image import Reader
 OLD_BUILD = 17763
 
 
-class TestPlace:
-    def test_a_process_of_the_host_with_files_of_its_own(self, jobs: Jobs) -> None:
+class TestRootDirectory:
+    def test_process_sees_host_and_container_files(self, jobs: Jobs) -> None:
         script = f"readlink /proc/self/ns/pid /proc/self/ns/uts /proc/self/ns/net; cat {jobs.place}/tool.txt; pwd"
         text = jobs.output("c1", "sh", "-c", script, process={"cwd": windows_path(jobs.place)})
         own = [os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "uts", "net")]
@@ -29,7 +29,7 @@ class TestPlace:
         assert str(jobs.place) not in Path("/proc/self/mountinfo").read_text()
         jobs.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
 
-    def test_its_name_in_the_environment_and_in_the_command(self, jobs: Jobs) -> None:
+    def test_mount_point_variable_in_environment_and_command(self, jobs: Jobs) -> None:
         place = windows_path(jobs.place)
         process = {"env": ["TOOL=%CONTAINER_SANDBOX_MOUNT_POINT%\\x", "path=/own"]}
         command = "echo %CONTAINER_SANDBOX_MOUNT_POINT%& set TOOL& set PATH"
@@ -39,24 +39,24 @@ class TestPlace:
         assert rest[0].strip() == f"TOOL={place}\\x"
         assert rest[1].strip() == f"path=/own:{jobs.place}"
 
-    def test_quotes_survive_the_shell_that_looks_for_the_program(self, jobs: Jobs) -> None:
+    def test_quotes_survive_cmd(self, jobs: Jobs) -> None:
         tool = jobs.shims.image / "my tool"
         tool.write_text('#!/bin/sh\nfor word; do echo "<$word>"; done\n')
         tool.chmod(0o755)
         text = jobs.output("c1", windows_path(jobs.place / "my tool"), "two words", "last")
         assert text.splitlines() == ["<two words>", "<last>"]
 
-    def test_a_directory_that_is_not_there_is_made(self, jobs: Jobs) -> None:
+    def test_missing_working_directory_is_created(self, jobs: Jobs) -> None:
         cwd = windows_path(jobs.place / "made" / "here")
         assert jobs.output("c1", "sh", "-c", "pwd", process={"cwd": cwd}).strip() == str(jobs.place / "made" / "here")
         assert (jobs.shims.image / "made" / "here").is_dir()
 
     @pytest.mark.parametrize("root", ["C:\\Windows\\x", "c:/", "relative", "C:\\x\\..\\y"])
-    def test_places_that_are_refused(self, jobs: Jobs, root: str) -> None:
+    def test_invalid_root_paths_are_refused(self, jobs: Jobs, root: str) -> None:
         shim = jobs.shims.start("c1", jobs.spec("sh", annotations={ROOT: root}))
         assert "rootfs-location" in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
 
-    def test_a_spec_of_linux(self, jobs: Jobs) -> None:
+    def test_linux_spec(self, jobs: Jobs) -> None:
         """As `ctr run --annotation` makes it on the emulator's host."""
         spec: dict[str, Any] = {
             "ociVersion": "1.1.0",
@@ -78,7 +78,7 @@ class TestPlace:
 
 
 class TestMounts:
-    def test_directories_and_files(self, jobs: Jobs) -> None:
+    def test_directory_and_file_mounts(self, jobs: Jobs) -> None:
         data, note = jobs.shims.directory / "data", jobs.shims.directory / "note"
         data.mkdir()
         note.write_text("a note\n")
@@ -124,11 +124,11 @@ class TestMounts:
             ({"source": "sandbox:///tmp", "destination": "C:\\x"}, "utility VM"),
         ],
     )
-    def test_what_cannot_be_mounted(self, jobs: Jobs, mount: dict[str, Any], said: str) -> None:
+    def test_invalid_mounts_are_refused(self, jobs: Jobs, mount: dict[str, Any], said: str) -> None:
         shim = jobs.shims.start("c1", jobs.spec("sh", mounts=[mount]))
         assert said in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
 
-    def test_one_that_is_added_while_it_runs(self, jobs: Jobs) -> None:
+    def test_update_adds_mount(self, jobs: Jobs) -> None:
         data, there = jobs.shims.directory / "data", jobs.shims.directory / "there"
         data.mkdir()
         (data / "late").write_text("late\n")
@@ -144,7 +144,7 @@ def old(start_emulator: Callable[..., Emulator]) -> Iterator[Jobs]:
 
 
 class TestWithoutBindFilter:
-    def test_files_are_at_a_place_of_its_own_for_everybody(self, old: Jobs) -> None:
+    def test_root_directory_per_container_is_visible_to_host(self, old: Jobs) -> None:
         note = old.shims.directory / "note"
         note.write_text("a note\n")
         mounts = [{"source": str(note), "destination": "C:\\mounted\\note"}]
@@ -157,7 +157,7 @@ class TestWithoutBindFilter:
         shim.delete()
         assert not place.exists()
 
-    def test_after_a_crash(self, old: Jobs) -> None:
+    def test_root_directory_is_released_after_shim_crash(self, old: Jobs) -> None:
         shim = old.stay("c1")
         shim.kill_daemon()
         shim.delete_command()

@@ -1,4 +1,4 @@
-"""Host process containers in a utility VM: processes of the VM itself. Those on the host have pages of their own."""
+"""Host process containers in a utility VM: processes of the VM itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sent(vms: VmShims, name: str) -> list[dict[str, Any]]:
     return [entry["arguments"] for entry in vms.emulator.journal(f"guest:{name}")]
 
 
-def test_in_a_pod_s_vm(vms: VmShims) -> None:
+def test_container_runs_in_pod_vm(vms: VmShims) -> None:
     """It sees the VM's own files, its image at the place the pod chose, and runs with the rights the pod gives."""
     (vms.layers[0] / "Files" / "tool.txt").write_text("from the image\n")
     pod = vms.pod(annotations={HOST_PROCESS: "true", INHERIT_USER: "true", ROOT: "C:\\srv\\hpc"})
@@ -43,7 +43,7 @@ def test_in_a_pod_s_vm(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_execs_are_of_the_vm_too(vms: VmShims) -> None:
+def test_execs_run_in_vm(vms: VmShims) -> None:
     pod = vms.pod(annotations={HOST_PROCESS: "true"})
     shim = workload(vms, pod, "w1", *SLEEP)
     vms.create(shim)
@@ -59,13 +59,13 @@ def test_execs_are_of_the_vm_too(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize("root", ["C:\\Windows\\x", "c:/mounts", "relative", "C:\\x\\..\\Windows"])
-def test_places_that_are_refused(vms: VmShims, root: str) -> None:
+def test_invalid_root_paths_are_refused(vms: VmShims, root: str) -> None:
     pod = vms.pod(annotations={HOST_PROCESS: "true", ROOT: root})
     shim = workload(vms, pod, "w1", *SLEEP)
     assert "rootfs-location" in refused(status.UNKNOWN, vms.create, shim)
 
 
-def test_an_ordinary_container_is_none_whatever_else_it_says(vms: VmShims) -> None:
+def test_inherit_user_annotation_alone_has_no_effect(vms: VmShims) -> None:
     pod = vms.pod()
     shim = vms.workload(pod, "w1", *SLEEP, annotations={INHERIT_USER: "true"})
     vms.create(shim)

@@ -1,4 +1,4 @@
-"""Host process containers on the host: whose rights they have, what they do and how they end."""
+"""Host process containers: users, lifecycle, and cleanup after crashes."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ class TestUsers:
             ("whoever", {INHERIT_USER: "true"}, 0),
         ],
     )
-    def test_who_runs(self, jobs: Jobs, user: str, annotations: dict[str, str], uid: int) -> None:
+    def test_process_runs_as_requested_user(self, jobs: Jobs, user: str, annotations: dict[str, str], uid: int) -> None:
         assert jobs.output("c1", "sh", "-c", "id -u", user=user, annotations=annotations) == f"{uid}\n"
 
-    def test_a_member_of_a_group_of_the_host(self, jobs: Jobs) -> None:
+    def test_local_group_creates_member_user(self, jobs: Jobs) -> None:
         assert jobs.output("c1", "sh", "-c", "id -u; id -g", user="tty") == "65534\n5\n"
 
     @pytest.mark.parametrize("user", ["", "no-such-user", "NT AUTHORITY\\Nobody"])
-    def test_users_that_are_refused(self, jobs: Jobs, user: str) -> None:
+    def test_invalid_users_are_refused(self, jobs: Jobs, user: str) -> None:
         shim = jobs.shims.start("c1", jobs.spec("sh", user=user))
         message = refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
         assert (user.rpartition("\\")[2] or "process.user.username") in message
         assert not jobs.shims.mounts()
 
-    def test_an_exec_has_the_container_s_user(self, jobs: Jobs) -> None:
+    def test_exec_runs_as_container_user(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", user="NT AUTHORITY\\Local Service")
         assert jobs.exec(shim, "e1", "sh", "-c", "id -u") == "65534\n"
         other = {**jobs.shims.process("sh"), "user": {"username": "NT AUTHORITY\\SYSTEM"}}
         assert "leave it out" in refused(status.UNKNOWN, shim.exec, "e2", other)
 
 
-class TestLife:
-    def test_exit_code(self, jobs: Jobs) -> None:
+class TestLifecycle:
+    def test_exit_code_is_reported(self, jobs: Jobs) -> None:
         jobs.output("c1", "cmd", "/c", "exit 70000", code=70000)
 
-    def test_stdin_and_its_end(self, jobs: Jobs) -> None:
+    def test_stdin_reaches_process_and_closes(self, jobs: Jobs) -> None:
         shim = jobs.shims.start("c1", jobs.spec("cat"))
         stdin, stdout = jobs.fifo(), jobs.fifo()
         reader = Reader(stdout)
@@ -78,12 +78,12 @@ class TestLife:
         assert shim.wait().exit_status == 0
         assert reader.text() == "through\n"
 
-    def test_an_exec(self, jobs: Jobs) -> None:
+    def test_exec_runs_in_job(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1")
         assert jobs.exec(shim, "e1", "sh", "-c", f"cat {jobs.place}/tool.txt; exit 5", code=5) == "from the image\n"
         assert shim.state().status == RUNNING
 
-    def test_a_terminal(self, jobs: Jobs) -> None:
+    def test_terminal_and_resize(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1")
         stdout = jobs.fifo()
         file = os.open(stdout, os.O_RDONLY | os.O_NONBLOCK)
@@ -108,7 +108,7 @@ class TestLife:
         shim.delete()
         assert note.read_text() == "handled\n"
 
-    def test_ended_by_force_with_all_that_it_has_started(self, jobs: Jobs) -> None:
+    def test_sigkill_terminates_all_processes_of_job(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", "sleep 1000 & setsid sleep 1000 & " + STAY)
         members = [process.pid for process in shim.pids()]
         assert len(members) >= 3
@@ -117,7 +117,7 @@ class TestLife:
         assert not any(map(is_alive, members))
         shim.delete()
 
-    def test_what_is_left_when_the_first_has_ended_is_asked_and_then_ended(self, jobs: Jobs) -> None:
+    def test_processes_left_after_init_exit_are_shut_down(self, jobs: Jobs) -> None:
         note = jobs.shims.directory / "asked"
         patient = f"(trap 'echo asked > {note}; exit' TERM; echo up; while :; do sleep 0.1; done) & "
         shim = jobs.stay("c1", patient + "setsid sleep 1000 & sleep 0.3")
@@ -125,7 +125,7 @@ class TestLife:
         shim.delete()
         assert note.read_text() == "asked\n"
 
-    def test_what_cannot_be_started(self, jobs: Jobs) -> None:
+    def test_invalid_programs_fail_to_start(self, jobs: Jobs) -> None:
         shim, _ = jobs.create("c1", "/no/such/program")
         shim.start()  # the shell that looks for it is there
         assert shim.wait().exit_status != 0
@@ -135,7 +135,7 @@ class TestLife:
         other.exec("e1", process)
         assert "etc\\\\passwd" in refused(status.UNKNOWN, other.start, "e1")
 
-    def test_a_name_that_is_taken(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_existing_job_name_is_refused(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("HCS_EMULATOR_DIR", str(tmp_path))
         first = Job("c1", 20348)
         with pytest.raises(JobError, match="already"):
@@ -144,7 +144,7 @@ class TestLife:
         first.close()
         Job("c1", 20348).close()
 
-    def test_it_does_not_pause(self, jobs: Jobs) -> None:
+    def test_pause_is_unimplemented(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1")
         assert "pause" in refused(status.UNIMPLEMENTED, shim.pause)
 
@@ -157,7 +157,7 @@ def keeper(shim: Shim) -> int:
 
 
 class TestCrash:
-    def test_of_the_shim(self, jobs: Jobs) -> None:
+    def test_shim_crash_terminates_job(self, jobs: Jobs) -> None:
         """Nothing runs any more, and after `delete` nothing is mounted."""
         shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
         members = [process.pid for process in shim.pids()]
@@ -169,7 +169,7 @@ class TestCrash:
         assert not jobs.shims.mounts()
         assert not groups(jobs.shims)
 
-    def test_of_the_keeper(self, jobs: Jobs) -> None:
+    def test_keeper_crash_is_reported_as_exit(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
         members = [process.pid for process in shim.pids()]
         os.kill(keeper(shim), signal.SIGKILL)
@@ -178,7 +178,7 @@ class TestCrash:
         shim.delete()
         assert not jobs.shims.mounts()
 
-    def test_of_both(self, jobs: Jobs) -> None:
+    def test_shim_and_keeper_crash_is_cleaned_up_by_delete(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
         members = [process.pid for process in shim.pids()]
         os.kill(shim.pid, signal.SIGSTOP)  # or it would clean up after its keeper
@@ -188,7 +188,7 @@ class TestCrash:
         assert not any(map(is_alive, members))
         assert not jobs.shims.mounts()
 
-    def test_of_all_that_could_free_it(self, jobs: Jobs) -> None:
+    def test_gc_releases_job_without_emulator(self, jobs: Jobs) -> None:
         """`runhcs gc` frees what is the host's although the emulator is gone, and the layers with it."""
         shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
         members = [process.pid for process in shim.pids()]

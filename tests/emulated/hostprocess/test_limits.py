@@ -1,4 +1,4 @@
-"""Host process containers on the host: the limits of a job, and its figures."""
+"""Host process containers: limits and stats of the job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def group_file(pid: int, controller: str, *names: str) -> str:
 
 
 class TestLimits:
-    def test_memory(self, jobs: Jobs) -> None:
+    def test_memory_limit_is_enforced(self, jobs: Jobs) -> None:
         spec_windows = {"resources": {"memory": {"limit": 64 << 20}}}
         shim, _ = jobs.create("c1", *HUNGRY, windows=spec_windows)
         shim.start()
@@ -39,7 +39,7 @@ class TestLimits:
         shim.delete()
         jobs.events.expect(["create c1", "start c1", "oom c1", "exit c1", "delete c1"])
 
-    def test_memory_that_an_update_gives(self, jobs: Jobs) -> None:
+    def test_update_raises_memory_limit(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", windows={"resources": {"memory": {"limit": 64 << 20}}})
         shim.update({"memory": {"limit": 600 << 20}})
         jobs.exec(shim, "e1", *HUNGRY)
@@ -48,7 +48,7 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("cpu", "share"), [({"count": 1}, 1 / (os.cpu_count() or 1)), ({"maximum": 2500}, 0.25), ({}, 0)]
     )
-    def test_processor(self, jobs: Jobs, cpu: dict[str, int], share: float) -> None:
+    def test_processor_limit_is_enforced(self, jobs: Jobs, cpu: dict[str, int], share: float) -> None:
         shim = jobs.stay("c1", windows={"resources": {"cpu": cpu, "memory": {"limit": 1 << 30}}})
         if share:
             quota = group_file(shim.state().pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0]
@@ -57,7 +57,7 @@ class TestLimits:
         quota = group_file(shim.state().pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0]
         assert int(quota) == 50_000 * (os.cpu_count() or 1)
 
-    def test_affinity(self, jobs: Jobs) -> None:
+    def test_affinity_is_enforced(self, jobs: Jobs) -> None:
         resources = {"cpu": {"affinity": [{"mask": 1, "group": 0}]}}
         shim = jobs.stay("c1", windows={"resources": resources})
         assert jobs.exec(shim, "e1", "sh", "-c", ALLOWED) == "0\n"
@@ -68,8 +68,8 @@ class TestLimits:
         assert "affinity" in refused(status.UNKNOWN, other.create, rootfs=jobs.rootfs)
 
 
-class TestFigures:
-    def test_they_are_of_the_job(self, jobs: Jobs) -> None:
+class TestStats:
+    def test_stats_cover_the_job(self, jobs: Jobs) -> None:
         shim = jobs.stay("c1", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 1000 & " + STAY)
         before = Statistics.decode(shim.stats().value).windows
         assert before is not None and before.processor is not None and before.memory is not None

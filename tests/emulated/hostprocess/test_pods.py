@@ -1,4 +1,4 @@
-"""Host process containers on the host: pods of them."""
+"""Pods of host process containers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TestPods:
         assert shim.start() == 1
         return shim
 
-    def test_with_host_process_containers(self, jobs: Jobs) -> None:
+    def test_pod_of_host_process_containers(self, jobs: Jobs) -> None:
         """Whose rights and which place they get is the pod's to say; each has files of its own."""
         pod = self.pod(jobs)
         elsewhere = self.annotations("container", **{ROOT: "C:\\elsewhere"})
@@ -53,7 +53,7 @@ class TestPods:
         pod.delete()
         assert not any(map(is_alive, pids))
 
-    def test_by_the_sandbox_service(self, jobs: Jobs) -> None:
+    def test_pod_created_by_sandbox_service(self, jobs: Jobs) -> None:
         pod = Sandbox.begin(jobs.shims)
         pod.create_sandbox(annotations={HOST_PROCESS: "true", INHERIT_USER: "true"})
         pod.start_sandbox()
@@ -69,7 +69,7 @@ class TestPods:
         pod.shutdown_sandbox()
         pod.wait_exited()
 
-    def test_no_other_containers(self, jobs: Jobs) -> None:
+    def test_other_containers_are_refused(self, jobs: Jobs) -> None:
         self.pod(jobs)
         spec = {**jobs.shims.spec("sh"), "annotations": self.annotations("container")}
         shim = jobs.shims.start("w1", spec)

@@ -1,4 +1,4 @@
-"""A container with a utility VM of its own, through a real shim: streams, exits, signals, execs, figures, its end."""
+"""A standalone container in a utility VM, through a real shim: stdio, exits, signals, execs, stats, updates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.shims import Shims, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo, options
 
 
-def test_it_runs_and_reports_its_exit(vms: VmShims) -> None:
+def test_container_runs_and_reports_exit(vms: VmShims) -> None:
     stdout, stderr = fifo(vms, "out"), fifo(vms, "err")
     out, err = Reader(stdout), Reader(stderr)
     shim = vms.run("c1", "cmd", "/c", "echo hello & echo oops>&2 & exit 7", stdout=stdout, stderr=stderr)
@@ -34,7 +34,7 @@ def test_it_runs_and_reports_its_exit(vms: VmShims) -> None:
     shim.wait_exited()
 
 
-def test_stdin_reaches_the_process_and_ends(vms: VmShims) -> None:
+def test_stdin_reaches_process_and_closes(vms: VmShims) -> None:
     stdin, stdout = fifo(vms, "in"), fifo(vms, "out")
     out = Reader(stdout)
     shim = vms.start("c1", "cat")
@@ -55,7 +55,7 @@ def _send(descriptor: int, data: bytes) -> None:
     os.close(descriptor)
 
 
-def test_close_io_ends_stdin(vms: VmShims) -> None:
+def test_close_io_closes_stdin(vms: VmShims) -> None:
     stdin, stdout = fifo(vms, "in"), fifo(vms, "out")
     out = Reader(stdout)
     shim = vms.start("c1", "cat")
@@ -70,7 +70,7 @@ def test_close_io_ends_stdin(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_a_terminal(vms: VmShims) -> None:
+def test_terminal_and_resize(vms: VmShims) -> None:
     stdin, stdout = fifo(vms, "in"), fifo(vms, "out")
     out = Reader(stdout)
     shim = vms.start("c1", "sh", "-c", "read line; stty size; echo got $line")
@@ -85,7 +85,7 @@ def test_a_terminal(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_execs(vms: VmShims) -> None:
+def test_execs_run_and_exit(vms: VmShims) -> None:
     shim = vms.run("c1", *SLEEP)
     stdout = fifo(vms, "out")
     out = Reader(stdout)
@@ -107,7 +107,7 @@ def test_execs(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize("signal", [9, 15, 2])
-def test_signals_end_it(vms: VmShims, signal: int) -> None:
+def test_signals_terminate_init(vms: VmShims, signal: int) -> None:
     shim = vms.run("c1", *SLEEP)
     refused(status.FAILED_PRECONDITION, shim.kill, 3)
     shim.kill(signal)
@@ -116,7 +116,7 @@ def test_signals_end_it(vms: VmShims, signal: int) -> None:
     shim.delete()
 
 
-def test_killed_before_it_was_started(vms: VmShims) -> None:
+def test_kill_before_start(vms: VmShims) -> None:
     shim = vms.start("c1", *SLEEP)
     vms.create(shim)
     shim.kill(15)
@@ -126,7 +126,7 @@ def test_killed_before_it_was_started(vms: VmShims) -> None:
     eventually(lambda: not vms.left(), "nothing left of the VM")
 
 
-def test_figures(vms: VmShims) -> None:
+def test_stats_of_container_and_vm(vms: VmShims) -> None:
     shim = vms.run("c1", *SLEEP)
     assert shim.state().pid in [process.pid for process in shim.pids()]
     answer = shim.stats()
@@ -143,7 +143,7 @@ def test_figures(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_update_changes_the_vm(vms: VmShims) -> None:
+def test_update_changes_vm(vms: VmShims) -> None:
     shim = vms.run("c1", *SLEEP)
     shim.update({"memory": {"limit": 2047 << 20}, "cpu": {"maximum": 5000, "shares": 300}})
     changes = vms.documents("HcsModifyComputeSystem")[-2:]
@@ -161,7 +161,7 @@ def test_update_changes_the_vm(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_mounts_are_shared_with_the_vm(vms: VmShims) -> None:
+def test_mounts_are_shared_with_vm(vms: VmShims) -> None:
     data = vms.directory / "data"
     data.mkdir()
     (data / "a.txt").write_text("directory")
@@ -180,7 +180,7 @@ def test_mounts_are_shared_with_the_vm(vms: VmShims) -> None:
     shim.delete()
 
 
-def test_a_spec_that_no_vm_can_have(vms: VmShims) -> None:
+def test_unsupported_specs_are_refused(vms: VmShims) -> None:
     shim = vms.start("c1", *SLEEP, annotations={"io.microsoft.virtualmachine.wcow.securitypolicy": "e30="})
     assert "confidential" in refused(status.UNIMPLEMENTED, vms.create, shim)
     os.rename(vms.layers[1] / "UtilityVM", vms.layers[1] / "other")
@@ -189,7 +189,7 @@ def test_a_spec_that_no_vm_can_have(vms: VmShims) -> None:
     assert not vms.left()
 
 
-def test_a_vm_that_does_not_boot_in_time(vms: VmShims) -> None:
+def test_boot_timeout(vms: VmShims) -> None:
     vms.shims.env["HCSSHIM_TIMEOUT_GCSCONNECTION"] = "1"
     vms.emulator.fault("HcsStartComputeSystem", delay=3)
     shim = vms.start("c1", *SLEEP)
@@ -197,7 +197,7 @@ def test_a_vm_that_does_not_boot_in_time(vms: VmShims) -> None:
     eventually(lambda: not vms.left(), "nothing left of the VM")
 
 
-def test_what_it_leaves_when_the_shim_is_killed(vms: VmShims) -> None:
+def test_shim_crash_leaks_nothing(vms: VmShims) -> None:
     shim = vms.run("c1", *SLEEP)
     assert len(vms.workers()) == 1
     shim.kill_daemon()
@@ -206,7 +206,7 @@ def test_what_it_leaves_when_the_shim_is_killed(vms: VmShims) -> None:
     assert Path(vms.scratch("c1") / "vm" / "sandbox.vhdx").exists()  # the snapshot's, and goes with it
 
 
-def test_options_reach_the_vm(vms: VmShims) -> None:
+def test_options_reach_vm_document(vms: VmShims) -> None:
     shim = vms.start("c1", *SLEEP)
     vms.create(shim, options=options(vm_processor_count=1, vm_memory_size_in_mb=2049))
     (created,) = vms.documents("HcsCreateComputeSystem")
@@ -214,7 +214,7 @@ def test_options_reach_the_vm(vms: VmShims) -> None:
     assert topology["Memory"]["SizeInMB"] == 2050 and topology["Processor"] == {"Count": 1}
 
 
-def test_drivers_are_installed_in_the_vm(vms: VmShims) -> None:
+def test_drivers_are_installed_in_vm(vms: VmShims) -> None:
     drivers = vms.directory / "drivers"
     shim = vms.start("c1", *SLEEP, annotations={"io.microsoft.virtualmachine.kerneldrivers": str(drivers)})
     assert "does not exist" in refused(status.UNKNOWN, vms.create, shim)
@@ -228,7 +228,7 @@ def test_drivers_are_installed_in_the_vm(vms: VmShims) -> None:
     eventually(lambda: not vms.left(), "nothing left of the VM")
 
 
-def test_a_share_that_may_not_be_written(vms: VmShims) -> None:
+def test_writable_share_is_refused_if_disabled(vms: VmShims) -> None:
     forbidden = {"io.microsoft.virtualmachine.fileshares.disablewritable": "true"}
     mount = {"destination": "C:\\data", "source": str(vms.directory)}
     shim = vms.start("c1", *SLEEP, annotations=forbidden, mounts=[mount])
@@ -237,7 +237,7 @@ def test_a_share_that_may_not_be_written(vms: VmShims) -> None:
     vms.create(shim)
 
 
-def test_limits_are_scaled_to_the_vm(vms: VmShims) -> None:
+def test_limits_are_scaled_to_vm(vms: VmShims) -> None:
     spec = vms.spec(*SLEEP, annotations={"io.microsoft.virtualmachine.computetopology.processor.count": "1"})
     spec["windows"]["resources"] = {"cpu": {"maximum": 2500}}
     shim = vms.shims.start("c1", spec)
@@ -249,7 +249,7 @@ def test_limits_are_scaled_to_the_vm(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_network_made_for_it_goes_with_it(
+def test_created_namespace_is_removed_with_container(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, crash: bool
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
@@ -275,7 +275,7 @@ def test_a_network_made_for_it_goes_with_it(
     reset_libraries()
 
 
-def test_gmsa_reaches_the_guest_by_a_socket(
+def test_gmsa_uses_hvsocket_service(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
@@ -296,7 +296,7 @@ def test_gmsa_reaches_the_guest_by_a_socket(
     reset_libraries()
 
 
-def test_hcs_takes_every_setting(start_emulator: Callable[..., Emulator]) -> None:
+def test_every_vm_setting_is_accepted_by_hcs(start_emulator: Callable[..., Emulator]) -> None:
     """The documents of a VM with everything that annotations can ask for pass HCS's strict reader."""
     emulator = start_emulator("--build", "26100")
     shims = Shims(emulator.env)

@@ -1,4 +1,4 @@
-"""A pod that is a utility VM, through a real shim: the sandbox without a container, and what lives in it."""
+"""A pod in a utility VM, through a real shim: the sandbox without a container, and its workloads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.shims import Shim, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
 
 
-def test_the_sandbox_is_a_vm_without_a_container(vms: VmShims) -> None:
+def test_sandbox_is_vm_without_container(vms: VmShims) -> None:
     pod = vms.pod()
     assert len(vms.workers()) == 1
     assert [process.pid for process in pod.pids()] == [1]
@@ -42,7 +42,7 @@ def test_the_sandbox_is_a_vm_without_a_container(vms: VmShims) -> None:
     pod.wait_exited()
 
 
-def test_killed_before_it_was_started(vms: VmShims) -> None:
+def test_kill_before_start(vms: VmShims) -> None:
     pod = vms.shims.start("pod", vms.spec("pause", pod="pod", role="sandbox"))
     vms.create(pod)
     refused(status.FAILED_PRECONDITION, vms.run_in, pod, "c1", *SLEEP)  # it must run first
@@ -53,7 +53,7 @@ def test_killed_before_it_was_started(vms: VmShims) -> None:
     assert not vms.left()
 
 
-def test_processors_of_the_vm(vms: VmShims) -> None:
+def test_vm_processor_count(vms: VmShims) -> None:
     pod = vms.pod(annotations={"io.microsoft.virtualmachine.computetopology.processor.count": "1"})
     request = ComputeProcessorInfoRequest(id="pod")
     answer = pod.client.call("ExtendedTask", "ComputeProcessorInfo", request.encode(), timeout=60)
@@ -63,7 +63,7 @@ def test_processors_of_the_vm(vms: VmShims) -> None:
     refused(status.UNKNOWN, pod.client.call, "ExtendedTask", "ComputeProcessorInfo", with_no_vm, 20)
 
 
-def test_two_workloads_and_an_exec(vms: VmShims) -> None:
+def test_two_workloads_and_exec(vms: VmShims) -> None:
     pod = vms.pod()
     first = vms.run_in(pod, "c1", *SLEEP)
     stdout = fifo(vms, "out")
@@ -88,7 +88,7 @@ def test_two_workloads_and_an_exec(vms: VmShims) -> None:
     assert not vms.left()
 
 
-def test_containers_without_hyperv_of_their_own_live_in_the_pod_s_vm(vms: VmShims) -> None:
+def test_workload_without_hyperv_section_runs_in_pod_vm(vms: VmShims) -> None:
     pod = vms.pod()
     spec = vms.spec(*SLEEP, pod="pod", role="container")
     del spec["windows"]["hyperv"]
@@ -101,7 +101,7 @@ def test_containers_without_hyperv_of_their_own_live_in_the_pod_s_vm(vms: VmShim
     assert shim.wait().exit_status != 0
 
 
-def test_ending_the_sandbox_ends_what_is_in_it(vms: VmShims) -> None:
+def test_sandbox_exit_stops_workloads(vms: VmShims) -> None:
     pod = vms.pod()
     running = vms.run_in(pod, "c1", *SLEEP)
     created = vms.workload(pod, "c2", *SLEEP)
@@ -117,7 +117,7 @@ def test_ending_the_sandbox_ends_what_is_in_it(vms: VmShims) -> None:
     assert not vms.left()
 
 
-def test_ten_workloads_at_once(vms: VmShims) -> None:
+def test_ten_concurrent_workloads(vms: VmShims) -> None:
     pod = vms.pod()
     shims = [vms.workload(pod, f"c{number}", "cmd", "/c", f"exit {number + 10}") for number in range(10)]
     failures: list[Exception] = []
@@ -149,7 +149,7 @@ def test_ten_workloads_at_once(vms: VmShims) -> None:
     assert not vms.left()
 
 
-def test_a_container_of_one_id_is_made_once(vms: VmShims) -> None:
+def test_concurrent_creates_of_one_id_create_one_container(vms: VmShims) -> None:
     pod = vms.pod()
     shim = vms.workload(pod, "c1", *SLEEP)
     outcomes: list[Exception | None] = []
@@ -170,7 +170,7 @@ def test_a_container_of_one_id_is_made_once(vms: VmShims) -> None:
     assert {getattr(error, "code", None) for error in outcomes if error} == {status.ALREADY_EXISTS}
 
 
-def test_workloads_that_come_and_go_leave_nothing(vms: VmShims) -> None:
+def test_removed_workloads_leak_nothing(vms: VmShims) -> None:
     pod = vms.pod()
     descriptors = None
     for number in range(30):
@@ -195,7 +195,7 @@ def _open_files(shim: Shim) -> int:
     return len(os.listdir(f"/proc/{shim.pid}/fd"))
 
 
-def test_the_pod_s_network_is_in_the_vm(
+def test_pod_network_is_added_to_vm(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
@@ -222,7 +222,7 @@ def test_the_pod_s_network_is_in_the_vm(
     reset_libraries()
 
 
-def test_updates_of_a_workload_go_to_the_guest(vms: VmShims) -> None:
+def test_workload_update_is_sent_to_guest(vms: VmShims) -> None:
     pod = vms.pod()
     shim = vms.run_in(pod, "c1", *SLEEP)
     before = len(vms.documents("HcsModifyComputeSystem"))
@@ -253,7 +253,7 @@ def test_updates_of_a_workload_go_to_the_guest(vms: VmShims) -> None:
     assert shim.wait("e1").exit_status == 0 and out.text() == "added while it runs"
 
 
-def test_an_isolated_container_cannot_join_a_pod_without_a_vm(vms: VmShims) -> None:
+def test_isolated_workload_in_pod_without_vm_is_refused(vms: VmShims) -> None:
     spec = vms.shims.spec(*SLEEP)
     spec["annotations"] = {
         "io.kubernetes.cri.container-type": "sandbox",

@@ -104,7 +104,7 @@ def counted(vms: VmShims) -> list[str]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_shim_is_killed_at_every_call(vms: VmShims, counted: list[str], part: int) -> None:
+def test_shim_killed_at_every_hcs_call_leaks_nothing(vms: VmShims, counted: list[str], part: int) -> None:
     calls = [call for call in counted if not call.startswith("guest:")]
     for index, call in list(enumerate(calls))[part::PARTS]:
         where = f"call {index}, {call}"
@@ -122,7 +122,7 @@ def test_the_shim_is_killed_at_every_call(vms: VmShims, counted: list[str], part
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_vm_is_killed_at_every_call(vms: VmShims, counted: list[str], part: int) -> None:
+def test_vm_killed_at_every_call_is_reported(vms: VmShims, counted: list[str], part: int) -> None:
     first = counted.index("HcsStartComputeSystem") + 1
     last = counted.index("HcsTerminateComputeSystem")
     for index in range(first + part, last, PARTS):
@@ -159,7 +159,7 @@ def expect_all_ended(life: Life, where: str) -> None:
     life.pod.wait_exited()
 
 
-def test_waits_are_released_when_the_vm_dies(vms: VmShims) -> None:
+def test_vm_exit_unblocks_waits(vms: VmShims) -> None:
     """With a definite status that is not zero, for the init, an exec, a created container and the sandbox."""
     pod = vms.pod()
     running = vms.run_in(pod, "c1", *SLEEP)
@@ -186,7 +186,7 @@ def test_waits_are_released_when_the_vm_dies(vms: VmShims) -> None:
     assert not vms.left()
 
 
-def test_a_guest_that_hangs_is_ended(vms: VmShims) -> None:
+def test_hanging_guest_is_terminated(vms: VmShims) -> None:
     """A process that is killed and does not end within 30 s takes its VM along."""
     shim = vms.run("c1", *SLEEP)
     os.kill(vms.workers()[0], signal.SIGSTOP)

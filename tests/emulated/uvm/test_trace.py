@@ -101,13 +101,13 @@ def run(vms: VmShims, id: str, spec: dict[str, Any], **fields: Any) -> None:
     shim.delete()
 
 
-def test_a_container_alone(vms: VmShims) -> None:
+def test_standalone_container_messages(vms: VmShims) -> None:
     trace = Trace(vms)
     run(vms, "alone", vms.spec("cmd", "/c", "echo hello"))
     trace.expect("alone")
 
 
-def test_a_sized_one_with_mounts(vms: VmShims) -> None:
+def test_sized_container_with_mounts_messages(vms: VmShims) -> None:
     data = vms.directory / "hostdir"
     data.mkdir()
     (data / "file.txt").touch()
@@ -139,7 +139,7 @@ def test_a_sized_one_with_mounts(vms: VmShims) -> None:
     trace.expect("sized")
 
 
-def test_a_pod_with_a_network(
+def test_pod_with_network_messages(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))

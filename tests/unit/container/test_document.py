@@ -1,4 +1,4 @@
-"""A spec in, the exact document out; limits, mounts and root file systems, and what is refused."""
+"""HCS documents of containers from specs: limits, registry, mounts, root file systems, and errors."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def golden(**container: Any) -> dict[str, Any]:
 
 
 class TestGoldenDocuments:
-    def test_nothing_asked_for(self) -> None:
+    def test_minimal_spec(self) -> None:
         assert built({"windows": {"layerFolders": None, "ignoreFlushesDuringBoot": True}}) == golden()
 
-    def test_members_come_in_the_order_of_the_schema(self) -> None:
+    def test_members_are_in_schema_order(self) -> None:
         values = {"hostname": "h", "windows": {"network": {}, "resources": {"memory": {"limit": 1 << 30}}}}
         whole = built(values, "n", credential_guard={"Cookie": "c"})
         assert list(whole) == ["Owner", "SchemaVersion", "Container", "ShouldTerminateOnLastHandleClosed"]
@@ -76,11 +76,11 @@ class TestGoldenDocuments:
     def test_hostname(self) -> None:
         assert built({"hostname": "myhost"}) == golden(GuestOs={"HostName": "myhost"})
 
-    def test_count_and_memory(self) -> None:
+    def test_processor_count_and_memory(self) -> None:
         limits = {"resources": {"cpu": {"count": 1}, "memory": {"limit": 536870912}}}
         assert built({"windows": limits}) == golden(Memory={"SizeInMB": 512}, Processor={"Count": 1})
 
-    def test_maximum_and_memory_below_a_mebibyte(self) -> None:
+    def test_processor_maximum_and_memory_below_one_mib(self) -> None:
         limits = {"resources": {"cpu": {"maximum": 5000}, "memory": {"limit": 1000000}}}
         assert built({"windows": limits}) == golden(Processor={"Maximum": 5000})
 
@@ -89,7 +89,7 @@ class TestGoldenDocuments:
         quality = {"QoS": {"IopsMaximum": 600, "BandwidthMaximum": 20971520}}
         assert built({"windows": limits}) == golden(storage=quality)
 
-    def test_network(self) -> None:
+    def test_network_section(self) -> None:
         names = ["a.example", "b.example"]
         network = {"networkNamespace": "n", "allowUnqualifiedDNSQuery": True, "DNSSearchList": names}
         networking = {"AllowUnqualifiedDnsQuery": True, "DnsSearchList": ",".join(names), "Namespace": "n"}
@@ -100,17 +100,17 @@ class TestGoldenDocuments:
         networking = {"NetworkSharedContainerName": "other", "Namespace": "n"}
         assert built({"windows": {"network": network}}, "n") == golden(Networking=networking)
 
-    def test_credentials(self) -> None:
+    def test_credential_guard(self) -> None:
         guard = {"Cookie": "c", "RpcEndpoint": "e", "Transport": "LRPC", "CredentialSpec": "{}"}
         assert built({}, credential_guard=guard) == golden(ContainerCredentialGuard=guard)
 
     @pytest.mark.parametrize("given", [{"CmsPlugins": ["ActiveDirectory"]}, ["x"], 7, True])
-    def test_credentials_that_are_no_text(self, given: object) -> None:
+    def test_credential_spec_that_is_not_a_string_is_refused(self, given: object) -> None:
         with pytest.raises(InvalidSpec, match=r"windows\.credentialSpec is not text"):
             credentials.from_spec(Spec({"windows": {"credentialSpec": given}}))
         assert credentials.from_spec(Spec({"windows": {"credentialSpec": None}})) == ""
 
-    def test_devices(self) -> None:
+    def test_assigned_devices(self) -> None:
         devices = [{"id": "g", "idType": "class"}, {"id": "h", "idType": "vpci-class-guid"}]
         devices.append({"id": "p", "idType": "vpci-location-path"})
         assigned = [{"InterfaceClassGuid": "g"}, {"InterfaceClassGuid": "h"}]
@@ -120,7 +120,7 @@ class TestGoldenDocuments:
         with pytest.raises(InvalidSpec, match="specified device g has unsupported type gpu"):
             built({"windows": {"devices": [{"id": "g", "idType": "gpu"}]}})
 
-    def test_mounts(self, tmp_path: Path) -> None:
+    def test_mapped_directories_and_pipes(self, tmp_path: Path) -> None:
         (tmp_path / "dir").mkdir()
         (tmp_path / "file").touch()
         (tmp_path / "link").symlink_to("file")
@@ -138,7 +138,7 @@ class TestGoldenDocuments:
         pipes = [{"ContainerPipeName": "inside", "HostPath": "\\\\.\\pipe\\docker_engine"}]
         assert built({"mounts": given}) == golden(MappedDirectories=directories, MappedPipes=pipes)
 
-    def test_a_linux_spec_where_hcs_is_emulated(self, tmp_path: Path) -> None:
+    def test_linux_spec_on_emulator(self, tmp_path: Path) -> None:
         linux = {"resources": {"memory": {"limit": 64 << 20}, "cpu": {"quota": 200_000, "period": 100_000}}}
         given = [
             {"destination": "/proc", "type": "proc", "source": "proc"},
@@ -173,7 +173,7 @@ class TestLimits:
             ({names.PROCESSOR_WEIGHT: "500"}, {}, {"Weight": 500}),
         ],
     )
-    def test_annotation_first_then_spec(self, annotations: dict[str, str], cpu: dict[str, int], wanted: Any) -> None:
+    def test_annotation_precedes_spec(self, annotations: dict[str, str], cpu: dict[str, int], wanted: Any) -> None:
         assert resources.processor(self.spec(annotations, **cpu), 8, no_warning) == wanted
 
     @pytest.mark.parametrize(
@@ -184,16 +184,16 @@ class TestLimits:
             ({names.PROCESSOR_COUNT: "1"}, {"shares": 2}),
         ],
     )
-    def test_they_exclude_each_other_wherever_they_come_from(self, annotations: dict[str, str], cpu: Any) -> None:
+    def test_exclusive_processor_limits_are_refused(self, annotations: dict[str, str], cpu: Any) -> None:
         with pytest.raises(InvalidSpec, match="are mutually exclusive"):
             resources.processor(self.spec(annotations, **cpu), 8, no_warning)
 
-    def test_more_processors_than_there_are(self) -> None:
+    def test_processor_count_is_capped_with_warning(self) -> None:
         warnings: list[str] = []
         assert resources.processor(self.spec(count=64), 8, warnings.append) == {"Count": 8}
         assert warnings == ["64 processors are asked for and the machine has 8: the container gets those"]
 
-    def test_memory(self) -> None:
+    def test_memory_limit_units(self) -> None:
         def memory(limit: int, annotation: str | None = None) -> dict[str, int]:
             annotations = {} if annotation is None else {names.MEMORY_SIZE_IN_MB: annotation}
             values = {"windows": {"resources": {"memory": {"limit": limit}}}, "annotations": annotations}
@@ -216,18 +216,18 @@ class TestLimits:
             ({"shares": 262_144}, {"Weight": 10_000}),
         ],
     )
-    def test_linux_processors(self, cpu: dict[str, int], wanted: dict[str, int]) -> None:
+    def test_linux_quota_and_shares(self, cpu: dict[str, int], wanted: dict[str, int]) -> None:
         spec = Spec({"linux": {"resources": {"cpu": cpu}}})
         assert resources.processor(spec, 8, no_warning) == wanted
 
-    def test_too_much_storage(self) -> None:
+    def test_storage_limits_out_of_range_are_refused(self) -> None:
         spec = Spec({"windows": {"resources": {"storage": {"bps": 1 << 31}}}})
         with pytest.raises(InvalidSpec, match=r"windows.resources.storage.bps is 2147483648"):
             resources.storage(spec)
 
 
 class TestRegistry:
-    def test_dumps(self) -> None:
+    def test_dump_registry_values(self) -> None:
         annotations = {names.DUMP_LOCATION: "C:\\dumps\\{container_id}", names.DUMP_TYPE: "mini", names.DUMP_COUNT: "3"}
         spec = Spec({"windows": {}, "annotations": annotations})
         values = registry_changes.changes(spec, "c1", no_warning)["AddValues"]
@@ -241,12 +241,12 @@ class TestRegistry:
     @pytest.mark.parametrize(
         ("key", "value"), [(names.DUMP_TYPE, "huge"), (names.DUMP_COUNT, "0"), (names.DUMP_COUNT, "x")]
     )
-    def test_bad_dump_settings_stop_the_create(self, key: str, value: str) -> None:
+    def test_invalid_dump_settings_are_refused(self, key: str, value: str) -> None:
         spec = Spec({"windows": {}, "annotations": {names.DUMP_LOCATION: "C:\\d", key: value}})
         with pytest.raises(InvalidSpec, match=key):
             registry_changes.changes(spec, "c1", no_warning)
 
-    def test_only_harmless_keys_may_be_written(self) -> None:
+    def test_registry_values_of_other_keys_are_dropped(self) -> None:
         def value(hive: str, key: str, **more: Any) -> dict[str, Any]:
             return {"Key": {"Hive": hive, "Name": key}, "Name": "n", "Type": "String", "StringValue": "v", **more}
 
@@ -264,13 +264,13 @@ class TestRegistry:
         ):
             assert registry_changes.allowed(wrong) is None
 
-    def test_what_is_empty_or_unknown_is_left_out_of_a_value(self) -> None:
+    def test_registry_value_drops_empty_and_unknown_members(self) -> None:
         key = {"Hive": "Software", "Name": "x", "Volatile": False}
         value = {"Key": key, "Name": "n", "Type": "DWord", "DWordValue": 0, "Comment": "c"}
         plain = {"Key": {"Hive": "Software", "Name": "x"}, "Name": "n", "Type": "DWord"}
         assert registry_changes.allowed(value) == plain
 
-    def test_a_type_of_its_own_goes_with_its_bytes(self) -> None:
+    def test_registry_value_of_custom_type(self) -> None:
         key = {"Hive": "Software", "Name": "x"}
         value = {"Key": key, "Name": "n", "Type": "CustomType", "CustomType": 5, "BinaryValue": "AQ=="}
         assert registry_changes.allowed(value) == value
@@ -293,12 +293,12 @@ class TestMountRefusals:
             ({"source": "sandbox://a", "destination": "C:\\a"}, "only a container in a utility VM"),
         ],
     )
-    def test_windows(self, mount: dict[str, str], said: str) -> None:
+    def test_invalid_windows_mounts_are_refused(self, mount: dict[str, str], said: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
             mounts.from_spec(Spec({"windows": {}, "mounts": [mount]}))
         assert said in str(caught.value)
 
-    def test_linux(self) -> None:
+    def test_invalid_linux_mounts_are_refused(self) -> None:
         mount = {"source": "/tmp", "destination": "data", "type": "bind"}
         with pytest.raises(InvalidSpec, match="absolute path, such as /data"):
             mounts.from_spec(Spec({"linux": {}, "mounts": [mount]}))
@@ -308,7 +308,7 @@ class TestRootFileSystems:
     def plan(self, values: dict[str, Any] | None = None, rootfs: list[Mount] | None = None, bundle: str = "/b") -> Any:
         return layers.plan(Spec({"windows": {}, **(values or {})}), rootfs or [], bundle)
 
-    def test_a_windows_layer_mount(self) -> None:
+    def test_windows_layer_mount(self) -> None:
         options = ["rw", 'parentLayerPaths=["/l/2","/l/1"]']
         plan = self.plan(rootfs=[Mount(type="windows-layer", source="/s/7", options=options)])
         assert isinstance(plan, WindowsLayers) and (plan.scratch, plan.parents) == ("/s/7", ["/l/2", "/l/1"])
@@ -317,12 +317,12 @@ class TestRootFileSystems:
         plan = self.plan({"windows": {"layerFolders": ["/l/2", "/l/1", "/s/7"]}})
         assert isinstance(plan, WindowsLayers) and (plan.scratch, plan.parents) == ("/s/7", ["/l/2", "/l/1"])
 
-    def test_what_linux_snapshotters_mount(self) -> None:
+    def test_linux_snapshotter_mounts(self) -> None:
         overlay = Mount(type="overlay", source="overlay", options=["lowerdir=/a", "upperdir=/b", "workdir=/c"])
         plan = self.plan({"linux": {}, "root": {"path": "rootfs"}}, [overlay])
         assert isinstance(plan, SnapshotMounts) and plan.target == "/b/rootfs" and plan.mounts == [overlay]
 
-    def test_a_root_that_is_ready(self, tmp_path: Path) -> None:
+    def test_mounted_root_path(self, tmp_path: Path) -> None:
         (tmp_path / "rootfs").mkdir()
         relative = self.plan({"linux": {}, "root": {"path": "rootfs"}}, bundle=str(tmp_path))
         assert isinstance(relative, MountedRoot) and relative.path == str(tmp_path / "rootfs")
@@ -357,12 +357,12 @@ class TestRootFileSystems:
             ),
         ],
     )
-    def test_refusals(self, values: Any, rootfs: list[Mount], kind: str | None, said: str) -> None:
+    def test_invalid_rootfs_is_refused(self, values: Any, rootfs: list[Mount], kind: str | None, said: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
             self.plan(values, rootfs)
         assert said in str(caught.value)
         assert caught.value.kind == (kind or NO_KIND)
 
     @pytest.mark.parametrize(("path", "name"), [("C:\\l\\2", "2"), ("/l/2/", "2"), ("C:\\l\\2\\", "2"), ("x", "x")])
-    def test_base_name(self, path: str, name: str) -> None:
+    def test_base_name_of_host_paths(self, path: str, name: str) -> None:
         assert layers.base_name(path) == name

@@ -1,4 +1,4 @@
-"""The ledger: what survives a crash at any byte, and how freeing goes."""
+"""The ledger: crash safety at every byte, and release of its entries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def held(bundle: Path) -> list[tuple[str, dict[str, str]]]:
     return [(entry.kind, entry.fields) for entry in Ledger(str(bundle)).entries()]
 
 
-def test_what_is_entered_is_found_by_another(tmp_path: Path) -> None:
+def test_entries_are_read_by_another_ledger(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     layer = ledger.enter("layer", path='C:\\a "b" ä\n')
     ledger.enter("system", id="c1")
@@ -54,17 +54,17 @@ def test_what_is_entered_is_found_by_another(tmp_path: Path) -> None:
     assert held(tmp_path) == [("system", {"id": "c1"}), ("mount", {"target": "/x"})]
 
 
-def test_a_bundle_without_ledger_holds_nothing(tmp_path: Path) -> None:
+def test_bundle_without_ledger_is_empty(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path / "none")).entries() == []
     assert not (tmp_path / "none").exists()
 
 
-def test_entering_fails_where_nothing_can_be_written(tmp_path: Path) -> None:
+def test_enter_fails_if_bundle_is_not_writable(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         Ledger(str(tmp_path / "none")).enter("system", id="c1")
 
 
-def test_torn_at_every_byte(tmp_path: Path) -> None:
+def test_ledger_torn_at_every_byte_is_readable(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     one = ledger.enter("layer", path="/s")
     ledger.enter("system", id="c1")
@@ -85,7 +85,7 @@ def test_torn_at_every_byte(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=300))
-def test_garbage_holds_nothing_and_hurts_nobody(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_garbage_lines_are_ignored(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     bundle = tmp_path_factory.mktemp("garbage")
     (bundle / FILE).write_bytes(data)
     ledger = Ledger(str(bundle))
@@ -93,7 +93,7 @@ def test_garbage_holds_nothing_and_hurts_nobody(tmp_path_factory: pytest.TempPat
     assert ("system", {"id": "c1"}) in held(bundle)
 
 
-def test_freed_backwards_and_the_root_file_system_last(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_release_order_is_reverse_with_rootfs_last(tmp_path: Path, freed: dict[str, Free]) -> None:
     order: list[str] = []
     for kind in ("namespace", "layer", "mount", "system"):
         freed[kind] = lambda fields, deadline: order.append(fields["id"])
@@ -107,7 +107,7 @@ def test_freed_backwards_and_the_root_file_system_last(tmp_path: Path, freed: di
     assert held(tmp_path) == [("system", {"id": "system5"})]
 
 
-def test_goes_on_after_a_failure_and_says_which_step(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_release_continues_after_failure(tmp_path: Path, freed: dict[str, Free]) -> None:
     order: list[str] = []
 
     def fail(fields: dict[str, str], deadline: float) -> None:
@@ -127,7 +127,7 @@ def test_goes_on_after_a_failure_and_says_which_step(tmp_path: Path, freed: dict
     assert Ledger(str(tmp_path)).release_all(5) == [] and held(tmp_path) == []
 
 
-def test_a_step_that_never_ends_is_left_behind(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_hanging_release_times_out(tmp_path: Path, freed: dict[str, Free]) -> None:
     release = threading.Event()
     order: list[str] = []
     freed["slow"] = lambda fields, deadline: release.wait(60) and None
@@ -143,13 +143,13 @@ def test_a_step_that_never_ends_is_left_behind(tmp_path: Path, freed: dict[str, 
         release.set()
 
 
-def test_a_kind_of_a_later_version_is_reported(tmp_path: Path) -> None:
+def test_unknown_kind_is_reported(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     ledger.enter("wormhole", id="w")
     assert "cannot release a wormhole" in str(ledger.release_all(1)[0])
 
 
-def test_a_bundle_that_went_meanwhile(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_release_after_bundle_was_removed(tmp_path: Path, freed: dict[str, Free]) -> None:
     bundle = tmp_path / "bundle"
     bundle.mkdir()
     ledger = Ledger(str(bundle))
@@ -159,7 +159,7 @@ def test_a_bundle_that_went_meanwhile(tmp_path: Path, freed: dict[str, Free]) ->
     assert ledger.release_all(5) == [] and ledger.entries() == []
 
 
-def test_many_threads(tmp_path: Path) -> None:
+def test_concurrent_enter_and_release(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
 
     def work(name: str) -> None:
@@ -189,7 +189,7 @@ while True:
 """
 
 
-def test_a_killed_writer_leaves_a_readable_ledger(tmp_path: Path) -> None:
+def test_killed_writer_leaves_readable_ledger(tmp_path: Path) -> None:
     """kill -9 in the middle of writing: at most one line is torn, and all that was held is there."""
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
     try:

@@ -1,4 +1,4 @@
-"""Process parameters: exact documents for given processes, quoting, limits."""
+"""Process documents from OCI processes: quoting, limits, and errors."""
 
 from __future__ import annotations
 
@@ -79,22 +79,22 @@ class TestQuoting:
             ("ä 𐀀", '"ä 𐀀"'),
         ],
     )
-    def test_as_windows_reads_it(self, argument: str, quoted: str) -> None:
+    def test_quoted_arguments(self, argument: str, quoted: str) -> None:
         assert quote(argument) == quoted
 
     @given(st.lists(st.text(st.sampled_from('\\" \tab𐀀\n'), max_size=8), max_size=6))
     @example(["\\\\", '"', '\\"', " ", ""])
-    def test_any_arguments_come_back(self, arguments: list[str]) -> None:
+    def test_quoted_arguments_parse_back_unchanged(self, arguments: list[str]) -> None:
         line = document(process(args=["tool.exe", *arguments]))["CommandLine"]
         assert argv(line) == ["tool.exe", *arguments]
 
-    def test_a_program_with_spaces(self) -> None:
+    def test_program_with_spaces(self) -> None:
         line = document(process(args=["C:\\Program Files\\x.exe", "-v"]))["CommandLine"]
         assert line == '"C:\\Program Files\\x.exe" -v' and argv(line)[0] == "C:\\Program Files\\x.exe"
 
 
 class TestDocument:
-    def test_plain(self) -> None:
+    def test_minimal_process(self) -> None:
         section = process(args=["cmd", "/c", "echo hello"], cwd="C:\\", user={"username": "ContainerUser"})
         assert document(section, stdout=True, stderr=True) == {
             "CommandLine": 'cmd /c "echo hello"',
@@ -104,7 +104,7 @@ class TestDocument:
             "CreateStdErrPipe": True,
         }
 
-    def test_environment_and_input(self) -> None:
+    def test_environment_and_stdin(self) -> None:
         env = ['FOO=bär "q"', "PATH=C:\\Windows;C:\\Windows\\system32", "EMPTY=", "NOEQ", "=C:=C:\\", "A=1", "A=b=c"]
         section = process(args=["C:\\tool.exe", "env"], env=env)
         assert document(section, stdin=True) == {
@@ -113,17 +113,17 @@ class TestDocument:
             "CreateStdInPipe": True,
         }
 
-    def test_terminal(self) -> None:
+    def test_terminal_has_no_stderr_pipe(self) -> None:
         section = process(terminal=True, consoleSize={"width": 100, "height": 30})
         wanted = {"CommandLine": "cmd", "EmulateConsole": True, "CreateStdOutPipe": True, "ConsoleSize": [30, 100]}
         assert document(section, stdout=True, stderr=True) == wanted
         assert document(process(), terminal=True) == {"CommandLine": "cmd", "EmulateConsole": True}
 
-    def test_command_line_wins_over_args(self) -> None:
+    def test_command_line_precedes_args(self) -> None:
         line = 'C:\\tool.exe raw   "x y"  %PATH%'
         assert document(process(commandLine=line))["CommandLine"] == line
 
-    def test_an_exec_does_not_rerun_the_containers_command_line(self) -> None:
+    def test_exec_args_precede_container_command_line(self) -> None:
         own = process(commandLine="server --port 80", args=[])
         assert document(process(commandLine="server --port 80", args=["ps", "-a"]), container=own) == {
             "CommandLine": "ps -a"
@@ -131,7 +131,7 @@ class TestDocument:
         assert document(process(commandLine="other", args=["ps"]), container=own) == {"CommandLine": "other"}
         assert document(own, container=own) == {"CommandLine": "server --port 80"}
 
-    def test_a_linux_process_goes_as_it_is(self) -> None:
+    def test_linux_process_is_passed_unchanged(self) -> None:
         section = process(args=["sh", "-c", 'echo "a b"'], env=["E=", "P=/bin", "X"], cwd="/", user={"uid": 1000})
         assert document(section, linux=True, stdout=True) == {
             "CommandArgs": ["sh", "-c", 'echo "a b"'],
@@ -142,7 +142,7 @@ class TestDocument:
         }
         assert "User" not in document(process(user={"uid": 0}), linux=True)
 
-    def test_a_pause_shell_is_kept_alive(self) -> None:
+    def test_pause_shell_is_replaced(self) -> None:
         assert keep_alive({"CommandLine": "C:\\Windows\\System32\\cmd.exe", "User": "u"}) == {
             "CommandLine": PAUSE_COMMAND,
             "User": "u",
@@ -175,15 +175,15 @@ class TestRefusals:
             ({"consoleSize": {"height": 70_000, "width": 1}}, False, "65535"),
         ],
     )
-    def test_each_is_a_sentence(self, values: dict[str, Any], linux: bool, said: str) -> None:
+    def test_invalid_process_is_refused(self, values: dict[str, Any], linux: bool, said: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
             document(process(**values), linux=linux)
         assert said in str(caught.value)
         assert len(str(caught.value)) < 400  # it does not repeat what is too long
 
-    def test_the_longest_command_line_is_taken(self) -> None:
+    def test_longest_command_line_is_accepted(self) -> None:
         assert len(document(process(args=["x" * 32_766]))["CommandLine"]) == 32_766
 
     @pytest.mark.parametrize("cwd", ["C:\\", "c:/work", "\\work", "/work", ""])
-    def test_absolute_directories(self, cwd: str) -> None:
+    def test_absolute_paths_in_container(self, cwd: str) -> None:
         assert document(process(cwd=cwd)).get("WorkingDirectory", "") == cwd

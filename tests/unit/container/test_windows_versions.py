@@ -1,4 +1,4 @@
-"""Builds: how they are written, which image runs where, and how a base layer's build is found."""
+"""Windows builds: parsing, compatibility rules, and the build of a base layer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BUILD = "CurrentBuildNumber"
         ("20H2", 19042),
     ],
 )
-def test_what_is_meant(text: str, build: int) -> None:
+def test_version_strings_are_parsed(text: str, build: int) -> None:
     assert parse(text, "it") == build
 
 
@@ -51,7 +51,7 @@ def test_what_is_meant(text: str, build: int) -> None:
     "text",
     ["", "windows", "1", "6.2.9200", "10.0", "10.1.20348", "99999", "-20348", "10.0.20348.1.2", "\u0662\u0660348"],
 )
-def test_what_is_nothing(text: str) -> None:
+def test_invalid_version_strings_are_refused(text: str) -> None:
     with pytest.raises(InvalidSpec, match=r"^it is .*: give a build \(20348\), a version"):
         parse(text, "it")
 
@@ -71,14 +71,14 @@ def test_what_is_nothing(text: str) -> None:
         (26200, 20348),
     ],
 )
-def test_which_images_run_without_a_vm(build: int, oldest: int) -> None:
+def test_builds_that_run_process_isolated(build: int, oldest: int) -> None:
     """containerd's table."""
     assert oldest_on(build) == oldest
     for image in (*RELEASES.values(), oldest, build, 22621, 26200):
         assert runs_in_process(build, image) == (oldest <= image <= build)
 
 
-def test_a_vm_runs_what_is_not_newer() -> None:
+def test_vm_runs_same_and_older_builds() -> None:
     assert runs_in_vm(20348, 14393) and runs_in_vm(20348, 20348) and not runs_in_vm(20348, 20349)
 
 
@@ -86,7 +86,7 @@ def test_a_vm_runs_what_is_not_newer() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_value_of_a_hive(shape: str) -> None:
+def test_hive_string_value(shape: str) -> None:
     found = Hive(io.BytesIO(hive(KEY, BUILD, "20348", shape=shape)))
     assert found.text(KEY.upper(), BUILD.lower()) == "20348"
     assert found.text(KEY, "Other") == "x" and found.text(KEY, "Missing") == ""
@@ -94,7 +94,7 @@ def test_a_value_of_a_hive(shape: str) -> None:
 
 
 @given(st.data())
-def test_a_damaged_hive_is_an_error_or_another_value_and_never_a_crash(data: st.DataObject) -> None:
+def test_damaged_hive_raises_hive_error_only(data: st.DataObject) -> None:
     good = bytearray(hive(KEY, BUILD, "20348"))
     for _ in range(data.draw(st.integers(1, 4))):
         good[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
@@ -104,7 +104,7 @@ def test_a_damaged_hive_is_an_error_or_another_value_and_never_a_crash(data: st.
         assert str(error)
 
 
-def test_a_list_that_contains_itself_ends() -> None:
+def test_recursive_subkey_list_terminates() -> None:
     raw = bytearray(hive(KEY, BUILD, "20348", shape="ri"))
     place = raw.index(b"ri")
     raw[place + 4 : place + 8] = (place - 0x1000 - 4).to_bytes(4, "little")
@@ -124,14 +124,14 @@ def base_layer(directory: Path, build: str, place: str = "Files/Windows/System32
 
 
 @pytest.mark.parametrize("place", ["Files/Windows/System32/config/SOFTWARE", "Hives/Software_Base"])
-def test_a_base_layer_tells_its_build(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_build_is_read_from_base_layer_registry(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert image_version.build_of(base_layer(tmp_path, "20348", place)) == 20348
     monkeypatch.setattr(host, "IS_EMULATED", False)
     assert image_version.build_of(WindowsLayers("/s", [str(tmp_path / "base")])) == 20348
 
 
 @pytest.mark.parametrize("build", ["", "nonsense", "19041"])
-def test_what_is_not_certain_is_not_known(tmp_path: Path, build: str) -> None:
+def test_ambiguous_build_is_unknown(tmp_path: Path, build: str) -> None:
     """19041 may be 19042: the number is in an update's layer."""
     assert image_version.build_of(base_layer(tmp_path, build)) == 0
 
@@ -143,7 +143,7 @@ def stand_in(directory: Path, version: str = "10.0.20348.2031") -> Path:
     return directory
 
 
-def test_stand_in_images_tell_theirs(tmp_path: Path) -> None:
+def test_build_is_read_from_version_file_on_emulator(tmp_path: Path) -> None:
     stand_in(tmp_path / "layer" / "Files")
     root = stand_in(tmp_path / "root", "10.0.17763.1")
     assert image_version.build_of(WindowsLayers("/s", ["/none", str(tmp_path / "layer")])) == 20348
@@ -154,7 +154,7 @@ def test_stand_in_images_tell_theirs(tmp_path: Path) -> None:
     assert image_version.build_of(SnapshotMounts([bind], "/t")) == 17763
 
 
-def test_on_windows_a_stand_in_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_file_is_ignored_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path / "Files")
     monkeypatch.setattr(host, "IS_EMULATED", False)
     assert image_version.build_of(WindowsLayers("/s", [str(tmp_path)])) == 0
@@ -193,7 +193,7 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
 PROCESS, MACHINE = compatibility.check_process, compatibility.check_vm
 
 
-def test_what_fits_is_not_refused(case: Case) -> None:
+def test_matching_builds_are_accepted(case: Case) -> None:
     for machine in (17763, 20348, 25398, 26100, 26200):
         for image in (17763, 20348, 26100, 26200):
             if runs_in_process(machine, image):
@@ -206,13 +206,13 @@ def test_what_fits_is_not_refused(case: Case) -> None:
     case.check(PROCESS, 26100, 20348, 26100)
 
 
-def test_what_is_not_known_is_not_asked(case: Case) -> None:
+def test_unknown_build_needs_no_host_build(case: Case) -> None:
     """Neither is the host's build: 0 would fail."""
     assert case.check(MACHINE, 0, 0, 0) == 0
     case.check(PROCESS, 0, 0, 0)
 
 
-def test_an_older_image_is_sent_to_a_vm(case: Case) -> None:
+def test_older_image_error_names_hypervisor_runtime(case: Case) -> None:
     assert case.refusal(PROCESS, 20348, 17763, 0) == (
         "the image is of Windows build 17763, and this host is 20348: without a utility VM it runs build 20348 only. "
         "Use hypervisor isolation: RuntimeClass runhcs-wcow-hypervisor-17763, or the option SandboxIsolation = 1"
@@ -223,25 +223,25 @@ def test_an_older_image_is_sent_to_a_vm(case: Case) -> None:
 
 
 @pytest.mark.parametrize("function", [PROCESS, MACHINE])
-def test_a_newer_image_is_sent_to_another_node(case: Case, function: Callable[..., Any]) -> None:
+def test_newer_image_error_names_newer_node(case: Case, function: Callable[..., Any]) -> None:
     said = case.refusal(function, 20348, 26100, 0)
     assert said.startswith("the image is of Windows build 26100, and this host is 20348: ")
     assert "node.kubernetes.io/windows-build: 10.0.26100" in said and "an image of build 20348" in said
 
 
 @pytest.mark.parametrize("function", [PROCESS, MACHINE])
-def test_a_wish_is_held_to_the_same_rule(case: Case, function: Callable[..., Any]) -> None:
+def test_requested_build_is_checked_like_image(case: Case, function: Callable[..., Any]) -> None:
     said = case.refusal(function, 20348, 0, 26100)
     assert said.startswith("SandboxOsVersion asks for Windows build 26100, and this host is 20348: ")
 
 
-def test_an_image_that_is_not_what_was_wished_for(case: Case) -> None:
+def test_image_of_other_build_than_requested_is_refused(case: Case) -> None:
     assert "set SandboxOsVersion to 26100" in case.refusal(PROCESS, 26100, 26100, 20348)
     said = case.refusal(MACHINE, 26100, 20348, 17763)
     assert "asks for a VM of 17763" in said and "RuntimeClass runhcs-wcow-hypervisor-20348" in said
 
 
-def test_a_workload_must_fit_the_pods_vm(case: Case) -> None:
+def test_workload_of_other_build_than_pod_vm_is_refused(case: Case) -> None:
     def check(guest: int) -> Callable[..., None]:
         return lambda spec, plan: compatibility.check_workload(plan, guest)
 

@@ -1,4 +1,4 @@
-"""Host process containers before anything is made: places, command lines, rights, limits, structures of Windows."""
+"""Host process containers: root directory, command lines, identity, limits, structures of Windows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def spec(annotations: dict[str, str] | None = None, *, linux: bool = False, **me
     )
 
 
-class TestPlaces:
+class TestRootDirectory:
     @pytest.mark.parametrize(
         ("given", "bound", "mounted"),
         [
@@ -42,17 +42,17 @@ class TestPlaces:
             ("d:/x/y", "d:\\x\\y\\", "d:\\x\\y\\c1\\"),
         ],
     )
-    def test_where_the_files_are(self, given: str, bound: str, mounted: str) -> None:
+    def test_root_directory(self, given: str, bound: str, mounted: str) -> None:
         asked = spec({HOST_PROCESS_ROOT: given} if given else {})
         assert paths.root(asked, "c1", True) == bound
         assert paths.root(asked, "c1", False) == mounted
 
-    def test_of_linux(self) -> None:
+    def test_root_directory_of_linux_spec(self) -> None:
         assert paths.root(spec(linux=True), "c1", True) == "/hpc/"
         assert paths.root(spec({HOST_PROCESS_ROOT: "/srv/x/"}, linux=True), "c1", False) == "/srv/x/c1/"
 
     @pytest.mark.parametrize("given", ["x", "C:", "C:\\", "C:x", "C:\\Windows", "c:\\WINDOWS\\x", "C:\\a\\..\\b"])
-    def test_what_is_no_place(self, given: str) -> None:
+    def test_invalid_root_directories_are_refused(self, given: str) -> None:
         with pytest.raises(InvalidSpec, match="rootfs-location"):
             paths.root(spec({HOST_PROCESS_ROOT: given}), "c1", True)
 
@@ -64,16 +64,16 @@ class TestPlaces:
             ("%PATH% CONTAINER_SANDBOX_MOUNT_POINT", "%PATH% CONTAINER_SANDBOX_MOUNT_POINT"),
         ],
     )
-    def test_its_name_is_replaced(self, text: str, expanded: str) -> None:
+    def test_mount_point_variable_is_expanded(self, text: str, expanded: str) -> None:
         assert paths.expand(text, "C:\\hpc\\") == expanded
 
-    def test_below(self) -> None:
+    def test_path_below_root(self) -> None:
         assert paths.below("C:\\hpc\\c1\\", "C:\\var/run\\x") == "C:\\hpc\\c1\\var\\run\\x"
         assert paths.below("/b/rootfs/", "C:\\var\\run") == "/b/rootfs/var/run"
         assert paths.is_below("c:/HPC", "C:\\hpc\\") and paths.is_below("C:\\hpc\\x", "C:\\hpc\\")
         assert not paths.is_below("C:\\hpc2", "C:\\hpc\\")
 
-    def test_on_the_emulator_s_host(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_root_directory_on_emulator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HCS_EMULATOR_DIR", "/e")
         assert job_mounts.posix("C:\\a\\b\\") == "/a/b"
         assert job_mounts.posix("\\\\?\\C:\\a") == "/a"
@@ -93,7 +93,7 @@ class TestCommands:
             ("cmdlet x", "cmd /c cmdlet x"),
         ],
     )
-    def test_a_shell_looks_for_the_program(self, line: str, through: str) -> None:
+    def test_command_line_is_run_by_cmd(self, line: str, through: str) -> None:
         assert paths.through_shell(line) == through
 
     @pytest.mark.parametrize(
@@ -106,7 +106,9 @@ class TestCommands:
             ("", [], [""], ""),
         ],
     )
-    def test_read(self, line: str, programs: list[str] | None, arguments: list[str], tail: str) -> None:
+    def test_program_candidates_of_command_line(
+        self, line: str, programs: list[str] | None, arguments: list[str], tail: str
+    ) -> None:
         if programs is not None:
             assert command_line.programs(line) == programs
         assert command_line.arguments(line) == arguments
@@ -123,7 +125,7 @@ class TestCommands:
             ("nothing", ""),
         ],
     )
-    def test_found_without_a_shell(self, line: str, found: str) -> None:
+    def test_find_program_without_bind_filter(self, line: str, found: str) -> None:
         there = {
             "C:\\hpc\\c1\\tool.cmd", "C:\\win\\where.exe", "C:\\Program Files\\app.exe", "C:\\hpc\\c1\\sub\\inner.exe",
         }  # fmt: skip
@@ -131,7 +133,7 @@ class TestCommands:
         search = ["C:\\win\\", "C:\\hpc\\c1\\"]
         assert paths.find_program(candidates, "C:\\hpc\\c1", search, there.__contains__) == found
 
-    def test_variables(self) -> None:
+    def test_environment_merges_case_insensitively(self) -> None:
         own = {"Path": "C:\\win", "USERNAME": "SYSTEM", "TEMP": "C:\\t"}
         given = {"PATH": "C:\\mine", "username": "me", "X": "%CONTAINER_SANDBOX_MOUNT_POINT%\\x"}
         made = paths.environment(own, given, "C:\\hpc\\", True)
@@ -140,12 +142,12 @@ class TestCommands:
             "PATH": "C:\\mine:/hpc",  # on this host
         }  # fmt: skip
 
-    def test_a_search_path_of_windows(self) -> None:
+    def test_path_variable_is_extended(self) -> None:
         extended = jobs.extend_path("C:\\a;C:\\b;", "C:\\hpc\\").split(";")
         assert extended[:3] == ["C:\\a", "C:\\b", "C:\\hpc\\"] and extended[-1].endswith("Wbem")
 
 
-class TestRights:
+class TestIdentity:
     @pytest.mark.parametrize(
         ("user", "expected"),
         [
@@ -158,23 +160,23 @@ class TestRights:
             ("me", Identity(ACCOUNT, "me", ".")),
         ],
     )
-    def test_whose(self, user: str, expected: Identity) -> None:
+    def test_identity_of_user_names(self, user: str, expected: Identity) -> None:
         asked = spec(process={"user": {"username": user}})
         name_of_it = "0123456789abcdef0123456789abcdef"
         assert identity.from_spec(asked, name_of_it, lambda name: name == "Operators") == expected
 
-    def test_the_shim_s_own(self) -> None:
+    def test_identity_inherits_shim_user(self) -> None:
         asked = spec({HOST_PROCESS_INHERIT_USER: "true"}, process={"user": {"username": "me"}})
         assert identity.from_spec(asked, "c1", lambda name: False) == Identity(INHERIT)
         asked = spec({HOST_PROCESS_INHERIT_USER: "True"}, process={"user": {"username": "me"}})
         assert identity.from_spec(asked, "c1", lambda name: False) == Identity(ACCOUNT, "me", ".")
 
     @pytest.mark.parametrize("user", ["", "NT AUTHORITY\\Someone"])
-    def test_nobody_s(self, user: str) -> None:
+    def test_missing_or_unknown_user_is_refused(self, user: str) -> None:
         with pytest.raises(InvalidSpec, match=r"process\.user\.username"):
             identity.from_spec(spec(process={"user": {"username": user}}), "c1", lambda name: False)
 
-    def test_of_an_exec(self) -> None:
+    def test_exec_with_other_user_is_refused(self) -> None:
         own = Section({"user": {"username": "System"}}, "process")
         identity.check_exec(Section({"user": {"username": "SYSTEM"}}, "process"), own)
         identity.check_exec(Section({}, "process"), own)
@@ -197,38 +199,38 @@ class TestLimits:
             ({"storage": {"iops": 7, "bps": 9}}, Limits(iops=7, bandwidth=9)),
         ],
     )
-    def test_of_a_spec(self, resources: dict[str, Any], expected: Limits) -> None:
+    def test_limits_from_spec(self, resources: dict[str, Any], expected: Limits) -> None:
         assert limits.from_spec(spec(section={"resources": resources}), 8, lambda sentence: None) == expected
 
-    def test_an_update_takes_the_other_kind_s_place(self) -> None:
+    def test_update_replaces_other_processor_limit(self) -> None:
         bounds = Limits(weight=3, memory=5)
         limits.set_processor(bounds, {"Count": 1}, 4)
         assert bounds == Limits(rate=2500, memory=5)
         limits.set_processor(bounds, {"Weight": 10_000}, 4)
         assert bounds == Limits(weight=9, memory=5)
 
-    def test_what_the_machine_does_not_hold_anybody_to(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_unenforced_limits_are_listed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("shim.platform.linux.job_cgroups._hierarchies", lambda: ({}, ""))
         groups = Groups("c1")
         assert groups.set_limits(Limits(rate=5, memory=5, iops=5), []) == ["memory", "rate", "iops"]
         assert not groups.add(1) and groups.paths() == [] and groups.new_oom_kills() == 0
 
 
-def test_names_of_groups_do_not_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cgroup_names_are_unique(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shim.platform.linux.job_cgroups._hierarchies", lambda: ({"pids": "/p"}, ""))
     names = [Groups(one).paths()[0] for one in ("a/b", "a.b", "a.2f.b", "..", "x" * 300, "x" * 301)]
     assert len(set(names)) == len(names)
     assert all("/../" not in name and not name.endswith("/..") for name in names)
 
 
-def test_codes_of_ends() -> None:
+def test_exit_codes_of_signals() -> None:
     assert job_process.exit_code(0, 70000) == 70000
     assert job_process.exit_code(9, 0) == job_process.TERMINATED
     assert job_process.exit_code(11, 0) == 0xC0000005
     assert job_process.exit_code(15, 0) == 0xC000013A
 
 
-def test_mounts_of_a_linux_spec(tmp_path: Path) -> None:
+def test_linux_spec_uses_bind_mounts_only(tmp_path: Path) -> None:
     given = [
         {"type": "proc", "source": "proc", "destination": "/proc"},
         {"type": "bind", "source": str(tmp_path), "destination": "/data", "options": ["rbind", "ro"]},
@@ -257,7 +259,7 @@ def test_mounts_of_a_linux_spec(tmp_path: Path) -> None:
         ),
     ],
 )  # fmt: skip
-def test_structures_have_windows_layout(struct: str, size: int, offsets: dict[str, int]) -> None:
+def test_job_structures_have_windows_layout(struct: str, size: int, offsets: dict[str, int]) -> None:
     assert ffi.sizeof(struct) == size
     for field, offset in offsets.items():
         assert ffi.offsetof(struct, field) == offset

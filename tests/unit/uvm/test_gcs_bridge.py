@@ -1,4 +1,4 @@
-"""A live bridge against a scripted guest on a socket pair: matching, notifications, bounds, and a clear end."""
+"""The GCS bridge against a scripted guest: matching of responses, notifications, timeouts, close."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def in_thread(function: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]
     return thread, outcome
 
 
-def test_answers_find_their_calls_in_any_order(link: Link) -> None:
+def test_responses_in_any_order_match_calls(link: Link) -> None:
     calls = [in_thread(lambda n=n: link.bridge.call(protocol.START, {"n": n})) for n in range(20)]
     requests = [link.guest.request() for _ in calls]
     for request in reversed(requests):
@@ -110,7 +110,7 @@ def test_answers_find_their_calls_in_any_order(link: Link) -> None:
     assert sorted(request.id for request in requests) == list(range(20))
 
 
-def test_a_failure_carries_code_and_text(link: Link) -> None:
+def test_failed_response_raises_code_and_text(link: Link) -> None:
     thread, outcome = in_thread(lambda: link.bridge.call(protocol.CREATE, {}))
     link.guest.answer(link.guest.request(), {"Result": -1070137073, "ErrorMessage": "exists"})
     thread.join(60)
@@ -120,14 +120,14 @@ def test_a_failure_carries_code_and_text(link: Link) -> None:
     assert "exists" in str(error)
 
 
-def test_notifications_reach_the_handler(link: Link) -> None:
+def test_notification_calls_handler(link: Link) -> None:
     body = {"ContainerId": "c1", "Type": "GracefulExit"}
     link.guest.sock.sendall(protocol.encode(protocol.NOTIFICATION, protocol.CONTAINER_NOTIFICATION, 0, body))
     assert link.notified.wait(60)
     assert link.notifications == [body]
 
 
-def test_when_the_guest_goes_every_call_fails_at_once(link: Link) -> None:
+def test_connection_loss_fails_all_calls(link: Link) -> None:
     ended: list[tuple[Body | None, BridgeError | None]] = []
     link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, lambda body, error: ended.append((body, error)))
     thread, outcome = in_thread(lambda: link.bridge.call(protocol.START, {}))
@@ -143,25 +143,25 @@ def test_when_the_guest_goes_every_call_fails_at_once(link: Link) -> None:
         link.bridge.call(protocol.START, {})
 
 
-def test_a_silent_guest_ends_the_bridge(link: Link) -> None:
+def test_call_timeout_closes_bridge(link: Link) -> None:
     with pytest.raises(BridgeError, match="did not answer Start"):
         link.bridge.call(protocol.START, {}, timeout=0.05)
     assert link.closed.wait(60)
 
 
-def test_garbage_ends_the_bridge_with_a_reason(link: Link) -> None:
+def test_malformed_frame_closes_bridge(link: Link) -> None:
     link.guest.sock.sendall(b"\xff" * 64)
     assert link.closed.wait(60)
     assert "violated the bridge protocol" in str(link.end)
 
 
-def test_a_request_from_the_guest_is_refused(link: Link) -> None:
+def test_request_from_guest_closes_bridge(link: Link) -> None:
     link.guest.sock.sendall(protocol.encode(protocol.REQUEST, protocol.START, 0, {}))
     assert link.closed.wait(60)
     assert "only the host sends requests" in str(link.end)
 
 
-def test_a_late_answer_is_ignored(link: Link) -> None:
+def test_late_response_is_ignored(link: Link) -> None:
     link.guest.sock.sendall(protocol.encode(protocol.RESPONSE, protocol.START, 99, {}))
     thread, outcome = in_thread(lambda: link.bridge.call(protocol.START, {}))
     link.guest.answer(link.guest.request(), {"ok": True})
@@ -169,7 +169,7 @@ def test_a_late_answer_is_ignored(link: Link) -> None:
     assert outcome == [{"ok": True}]
 
 
-def test_a_guest_that_reads_nothing_ends_the_bridge(link: Link) -> None:
+def test_send_timeout_closes_bridge(link: Link) -> None:
     """One that has stopped answers nobody, but what it is sent has to be somewhere."""
     ours, theirs = socket.socketpair()
     with theirs:

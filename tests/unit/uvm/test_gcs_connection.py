@@ -145,12 +145,12 @@ def test_windows_guest_initialize_starts_log_forwarding(script: Script) -> None:
 
 
 @pytest.mark.parametrize("answer", [{"Version": 3}, {}, {"Version": 4, "Capabilities": {"RuntimeOsType": "Linux"}}])
-def test_a_guest_that_cannot_be_talked_to(script: Script, answer: dict[str, Any]) -> None:
+def test_negotiate_refuses_other_version_or_os(script: Script, answer: dict[str, Any]) -> None:
     script.answers["NegotiateProtocol"] = answer
     assert refused(lambda: script.gcs.negotiate("windows", 10)).code == errors.UNEXPECTED
 
 
-def test_a_container_and_a_process(script: Script) -> None:
+def test_container_and_process_messages(script: Script) -> None:
     script.answers["ExecuteProcess"] = {"ProcessId": 1001}
     script.answers["GetProperties"] = {"Properties": json.dumps({"ProcessList": [{"ProcessId": 1001}]})}
     gcs = script.gcs
@@ -188,7 +188,7 @@ def test_a_container_and_a_process(script: Script) -> None:
     ]
 
 
-def test_an_exit_is_told_once(script: Script) -> None:
+def test_process_exit_calls_back_once(script: Script) -> None:
     codes: list[int] = []
     told = threading.Event()
     script.answers["WaitForProcess"] = {"ExitCode": 7}
@@ -197,7 +197,7 @@ def test_an_exit_is_told_once(script: Script) -> None:
     assert script.received == [("WaitForProcess", {"ContainerId": "c1", "ProcessId": 1001, "TimeoutInMs": 0xFFFFFFFF})]
 
 
-def test_failures_are_those_of_hcs(script: Script) -> None:
+def test_failed_response_raises_hcs_error(script: Script) -> None:
     record = {"Result": -1, "Message": "no such container", "ModuleName": "gcs"}
     script.answers["Start"] = {"Result": -1070137074, "ErrorMessage": "x", "ErrorRecords": [record]}  # 0xC037010E
     error = refused(lambda: script.gcs.start_container("c1"))
@@ -207,7 +207,7 @@ def test_failures_are_those_of_hcs(script: Script) -> None:
     assert refused(lambda: script.gcs.properties("c1")).code == errors.UNEXPECTED
 
 
-def test_an_answer_that_may_be_late_does_not_end_the_link(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_timeout_keeps_connection_open(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "SHUTDOWN_SECONDS", 0.05)
     script.silent = {"ShutdownGraceful"}
     assert errors.is_timeout(refused(lambda: script.gcs.shut_down_container("c1", force=False)))
@@ -215,7 +215,7 @@ def test_an_answer_that_may_be_late_does_not_end_the_link(script: Script, monkey
     assert not script.gcs.is_closed
 
 
-def test_the_end_of_the_link_is_the_end_of_everything(script: Script) -> None:
+def test_connection_loss_ends_calls_containers_and_processes(script: Script) -> None:
     gone: list[str] = []
     codes: list[int] = []
     script.silent = {"WaitForProcess", "Start"}
@@ -239,7 +239,7 @@ def test_the_end_of_the_link_is_the_end_of_everything(script: Script) -> None:
     assert "c3" in gone and codes == [-1, -1]
 
 
-def test_a_container_that_ends_is_told_once(script: Script) -> None:
+def test_container_exit_calls_back_once(script: Script) -> None:
     ended = threading.Event()
     count: list[int] = []
     script.gcs.on_container_exit("c1", lambda: (count.append(1), ended.set()))

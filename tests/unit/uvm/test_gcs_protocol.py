@@ -1,4 +1,4 @@
-"""The bridge's frames: any split of any stream gives the same messages, and nothing malformed gets through."""
+"""Frames of the GCS bridge: split streams decode to the same messages, malformed frames are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ frames = st.tuples(
 
 
 @given(st.lists(frames, max_size=5), st.lists(st.integers(0, 400), max_size=10))
-def test_any_split_gives_the_same_messages(sent: list[tuple[int, int, int, dict]], cuts: list[int]) -> None:
+def test_frames_split_anywhere_decode_the_same(sent: list[tuple[int, int, int, dict]], cuts: list[int]) -> None:
     stream = b"".join(encode(*frame) for frame in sent)
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     decoder = Decoder()
@@ -36,14 +36,14 @@ def test_any_split_gives_the_same_messages(sent: list[tuple[int, int, int, dict]
 
 
 @given(st.binary(max_size=200))
-def test_arbitrary_bytes_are_messages_or_a_protocol_error(data: bytes) -> None:
+def test_arbitrary_bytes_decode_or_raise_protocol_error(data: bytes) -> None:
     try:
         Decoder().feed(data)
     except ProtocolError:
         pass
 
 
-def test_a_frame_is_laid_out_as_the_guest_reads_it() -> None:
+def test_frame_layout() -> None:
     frame = encode(protocol.REQUEST, protocol.NEGOTIATE_PROTOCOL, 7, {"MinimumVersion": 4})
     assert frame[:4] == bytes.fromhex("010b1010")
     assert int.from_bytes(frame[4:8], "little") == len(frame)
@@ -62,12 +62,12 @@ def test_a_frame_is_laid_out_as_the_guest_reads_it() -> None:
         (b"\x01\x0b\x10\x20" + (18).to_bytes(4, "little") + bytes(8) + b"\xff\xff", "not JSON"),
     ],
 )
-def test_what_breaks_the_protocol_is_named(frame: bytes, complaint: str) -> None:
+def test_protocol_errors_name_the_cause(frame: bytes, complaint: str) -> None:
     with pytest.raises(ProtocolError, match=complaint):
         Decoder().feed(frame)
 
 
-def test_half_a_frame_is_pending() -> None:
+def test_incomplete_frame_is_pending() -> None:
     decoder = Decoder()
     assert decoder.feed(encode(protocol.REQUEST, protocol.START, 0, {})[:10]) == []
     assert decoder.pending

@@ -1,4 +1,4 @@
-"""What containers add to a VM: shares, disks, pipes, mounts. Requests in order, counting, and what failures undo."""
+"""VM resources: VSMB shares, SCSI disks, pipes, mounts, devices. Order of requests, refcounts, and undo."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def scsi_disks(host: Host) -> ScsiDisks:
     return ScsiDisks(host.modify, host.grant, guest)
 
 
-class TestShares:
+class TestVsmbShares:
     def shares(self, host: Host, **options: bool) -> VsmbShares:
         return VsmbShares(host.modify, **{"no_direct_map": False, "read_only": False, **options})
 
-    def test_a_directory_is_shared_once(self, tmp_path: Path) -> None:
+    def test_directory_is_shared_once(self, tmp_path: Path) -> None:
         host = Host()
         shares = self.shares(host)
         first, second = (shares.add(str(tmp_path), read_only=True, backup=True) for _ in range(2))
@@ -74,14 +74,14 @@ class TestShares:
             {"Name": "s2", "Path": str(tmp_path), "Options": {}},
         ]
 
-    def test_directly_mapped_shares_stay_and_are_found_again(self, tmp_path: Path) -> None:
+    def test_directly_mapped_shares_stay_and_are_reused(self, tmp_path: Path) -> None:
         host = Host()
         shares = self.shares(host)
         shares.add(str(tmp_path), read_only=True).release()
         assert shares.add(str(tmp_path), read_only=True).guest_path == GUEST_ROOT + "s1"
         assert host.kinds == ["Add"]
 
-    def test_others_go_with_their_last_user(self, tmp_path: Path) -> None:
+    def test_other_shares_are_removed_with_last_lease(self, tmp_path: Path) -> None:
         host = Host()
         shares = self.shares(host, no_direct_map=True)
         held = [shares.add(str(tmp_path), read_only=True) for _ in range(2)]
@@ -91,7 +91,7 @@ class TestShares:
         assert host.kinds == ["Add", "Remove"] and host.requests[1][2] == {"Name": "s1"}
         assert shares.add(str(tmp_path), read_only=True).guest_path == GUEST_ROOT + "s2"
 
-    def test_files_of_one_directory(self, tmp_path: Path) -> None:
+    def test_files_of_one_directory_use_one_share(self, tmp_path: Path) -> None:
         for name in ("a.ini", "b.ini"):
             (tmp_path / name).touch()
         host = Host()
@@ -111,7 +111,7 @@ class TestShares:
         again.release()
         assert host.kinds == ["Add", "Update"]
 
-    def test_what_hcs_refuses_is_not_there(self, tmp_path: Path) -> None:
+    def test_refused_share_is_not_kept(self, tmp_path: Path) -> None:
         (tmp_path / "a").touch()
         host = Host()
         shares = self.shares(host)
@@ -123,15 +123,15 @@ class TestShares:
             shares.add(str(path), read_only=True)
         assert host.kinds == ["Add"] * 4
 
-    def test_writable_shares_may_be_forbidden(self, tmp_path: Path) -> None:
+    def test_writable_shares_are_refused_if_disabled(self, tmp_path: Path) -> None:
         shares = self.shares(Host(), read_only=True)
         shares.add(str(tmp_path), read_only=True)
         with pytest.raises(InvalidSpec, match="disablewritable"):
             shares.add(str(tmp_path), read_only=False)
 
 
-class TestDisks:
-    def test_host_first_then_guest_and_back(self) -> None:
+class TestScsiDisks:
+    def test_attach_is_host_then_guest_and_detach_reverse(self) -> None:
         host = Host()
         disks = scsi_disks(host)
         first, second = disks.attach("a.vhdx"), disks.attach("a.vhdx")
@@ -155,7 +155,7 @@ class TestDisks:
         ]
         assert disks.attach("c.vhdx").guest_path == "c:\\mounts\\scsi\\m0"  # the first that is free
 
-    def test_other_kinds(self) -> None:
+    def test_physical_and_extensible_disks(self) -> None:
         host = Host()
         disks = scsi_disks(host)
         disks.attach("\\\\.\\PHYSICALDRIVE3", kind=PHYSICAL_DISK)
@@ -165,7 +165,7 @@ class TestDisks:
             "Type": "ExtensibleVirtualDisk", "Path": "vol42", "ExtensibleVirtualDiskType": "space",
         }  # fmt: skip
 
-    def test_a_guest_that_refuses_a_disk_has_none(self) -> None:
+    def test_disk_is_detached_if_guest_refuses_it(self) -> None:
         host = Host()
         disks = scsi_disks(host)
         host.fails = "guest Add"
@@ -175,7 +175,7 @@ class TestDisks:
         host.fails = ""
         assert disks.attach("a.vhdx").guest_path == "c:\\mounts\\scsi\\m0"
 
-    def test_there_are_sixty_three(self) -> None:
+    def test_disk_limit_is_63(self) -> None:
         host = Host()
         disks = scsi_disks(host)
         for number in range(63):
@@ -213,7 +213,7 @@ def acquire(*given: dict[str, Any]) -> tuple[Any, FakeVm, list[Any]]:
 
 
 class TestMounts:
-    def test_every_kind(self, tmp_path: Path) -> None:
+    def test_every_mount_type(self, tmp_path: Path) -> None:
         (tmp_path / "f.txt").touch()
         mapped, _, releases = acquire(
             {"type": "virtual-disk", "source": "C:\\d.vhdx", "destination": "C:\\disk"},
@@ -257,7 +257,7 @@ class TestMounts:
             ({"source": "abc://a/b", "destination": "C:\\x", "type": "extensible-virtual-disk"}, "evd://"),
         ],
     )
-    def test_refusals(self, mount: dict[str, Any], word: str) -> None:
+    def test_invalid_mounts_are_refused(self, mount: dict[str, Any], word: str) -> None:
         with pytest.raises(InvalidSpec, match=word):
             mounts.MountPlan(Spec({"mounts": [mount]}), "pod")
 
@@ -272,7 +272,7 @@ class TestDevices:
         (tmp_path / devices.TOOL).touch()
         monkeypatch.setattr("sys.argv", [str(tmp_path / "containerd-shim-runhcs-v1")])
 
-    def test_which_are_wanted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_devices_from_spec(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         spec = self.spec(("gpu", self.GPU), ("vpci", "PCIP\\X\\3"), ("vpci-instance-id", "PCIP\\Y"))
         with pytest.raises(InvalidSpec, match="device-util"):
             devices.from_spec(spec)
@@ -280,11 +280,11 @@ class TestDevices:
         assert devices.from_spec(spec) == [(self.GPU, 0), ("PCIP\\X", 3), ("PCIP\\Y", 0)]
 
     @pytest.mark.parametrize("device", [("class", "x"), ("vpci-location-path", "x"), ("", "x"), ("gpu", "")])
-    def test_refusals(self, device: tuple[str, str]) -> None:
+    def test_invalid_devices_are_refused(self, device: tuple[str, str]) -> None:
         with pytest.raises(InvalidSpec, match="device"):
             devices.from_spec(self.spec(device))
 
-    def test_given_once_and_taken_by_the_last(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_device_is_assigned_once_and_removed_with_last_use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(vpci, "windows_build", lambda: 26100)
         host = Host()
         given = vpci.VpciDevices(host.modify)
@@ -299,7 +299,7 @@ class TestDevices:
         given.remove((self.GPU, 2))
         assert host.requests[-1] == ("Remove", f"VirtualMachine/Devices/VirtualPci/{place}", None)
 
-    def test_where_the_guest_sees_them(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_location_paths_are_read_from_guest(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.tool(tmp_path, monkeypatch)
         monkeypatch.setattr(vpci, "windows_build", lambda: 20348)
         lines: list[str] = []
@@ -333,7 +333,7 @@ class TestBootFiles:
             (directory / name / "UtilityVM" / "SystemTemplate.vhdx").write_text(name)
         return [str(directory / name) for name in ("3", "2", "1")]
 
-    def test_the_topmost_layer_that_has_them(self, tmp_path: Path) -> None:
+    def test_boot_files_of_topmost_layer(self, tmp_path: Path) -> None:
         found = boot_files.find(self.image(tmp_path, "1", "2"), str(tmp_path / "scratch"))
         assert found.files == str(tmp_path / "2" / "UtilityVM" / "Files")
         found.prepare()
@@ -344,11 +344,11 @@ class TestBootFiles:
         found.prepare()
         assert scratch.read_text() == "used"
 
-    def test_an_image_without(self, tmp_path: Path) -> None:
+    def test_image_without_utility_vm_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidSpec, match="UtilityVM"):
             boot_files.find(self.image(tmp_path), str(tmp_path))
 
-    def test_a_damaged_image(self, tmp_path: Path) -> None:
+    def test_incomplete_utility_vm_is_refused(self, tmp_path: Path) -> None:
         parents = self.image(tmp_path, "1")
         (tmp_path / "1" / "UtilityVM" / "SystemTemplate.vhdx").unlink()
         with pytest.raises(InvalidSpec, match="damaged"):

@@ -1,4 +1,4 @@
-"""What specs and annotations make of a utility VM: its settings, its document, and what is refused."""
+"""Settings and document of a utility VM from specs and annotations, and errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def refusal(annotations: dict[str, str], kind: str = NO_KIND, *, resources: Any 
     return caught.value.message
 
 
-def test_the_document_of_a_spec_that_asks_for_nothing() -> None:
+def test_document_of_minimal_spec() -> None:
     """As Microsoft's shim writes it."""
     settings = WindowsVmSettings(Spec({"windows": {"hyperv": {}}}), 8, BUILD, pytest.fail)
     assert document.build("c1@vm", settings, BOOT) == {
@@ -119,7 +119,7 @@ def test_the_document_of_a_spec_that_asks_for_nothing() -> None:
     }
 
 
-def test_a_sized_vm() -> None:
+def test_vm_size_annotations() -> None:
     case = Case(
         {
             names.VM_MEMORY_SIZE_IN_MB: "3000",
@@ -140,7 +140,7 @@ def test_a_sized_vm() -> None:
     assert case.settings.physically_backed
 
 
-def test_oci_fields_where_there_are_no_annotations() -> None:
+def test_oci_fields_without_annotations() -> None:
     case = Case(
         {names.VM_MEMORY_SIZE_IN_MB: "0", names.PROCESSOR_LIMIT: "much"},
         {
@@ -162,20 +162,20 @@ def test_memory_is_rounded_up_to_even(asked: str, given: int) -> None:
     assert len(case.warnings) == (int(asked) != given)
 
 
-def test_processors_are_those_hcs_has() -> None:
+def test_processor_count_is_capped_by_host() -> None:
     case = Case({names.VM_PROCESSOR_COUNT: "64"}, processors=4)
     assert case.processor == {"Count": 4} and "64" in case.warnings[0]
     assert Case(processors=1).processor == {"Count": 1}
 
 
-def test_memory_that_is_its_own() -> None:
+def test_physically_backed_memory() -> None:
     case = Case({names.PHYSICALLY_BACKED: "true", names.ALLOW_OVERCOMMIT: "true"})
     assert case.memory == {"SizeInMB": 1024}
     assert case.devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
     assert case.settings.no_direct_map and case.settings.physically_backed
 
 
-def test_memory_details() -> None:
+def test_memory_commit_and_mmio_settings() -> None:
     case = Case(
         {
             names.DEFERRED_COMMIT: "true",
@@ -191,11 +191,11 @@ def test_memory_details() -> None:
 
 
 @pytest.mark.parametrize("other", [{names.ALLOW_OVERCOMMIT: "false"}, {names.PHYSICALLY_BACKED: "true"}])
-def test_deferred_commit_needs_overcommit(other: dict[str, str]) -> None:
+def test_deferred_commit_without_overcommit_is_refused(other: dict[str, str]) -> None:
     assert names.DEFERRED_COMMIT in refusal({names.DEFERRED_COMMIT: "true", **other})
 
 
-def test_cpu_group_and_resource_partition() -> None:
+def test_cpu_group_and_resource_partition_are_exclusive() -> None:
     assert Case({names.CPU_GROUP: GUID.upper()}).processor["CpuGroup"] == {"Id": GUID}
     assert Case({names.RESOURCE_PARTITION: GUID}).machine["ResourcePartitionId"] == GUID
     assert "at the same time" in refusal({names.CPU_GROUP: GUID, names.RESOURCE_PARTITION: GUID})
@@ -204,7 +204,7 @@ def test_cpu_group_and_resource_partition() -> None:
         assert "GUID" in refusal({names.RESOURCE_PARTITION: bad})
 
 
-def test_dumps() -> None:
+def test_dump_settings() -> None:
     case = Case({names.DUMP_DIRECTORY: "C:\\dumps", "io.microsoft.container.processdumplocation": "C:\\p"})
     assert case.machine["DebugOptions"] == {
         "BugcheckSavedStateFileName": "C:\\dumps\\c1@vm-savedstate.vmrs",
@@ -219,7 +219,7 @@ def test_dumps() -> None:
     ]
 
 
-def test_registry() -> None:
+def test_registry_annotations() -> None:
     allowed = {"Key": {"Hive": "Software", "Name": "x"}, "Name": "n", "Type": "DWord", "DWordValue": 1}
     forbidden = {**allowed, "Key": {"Hive": "Sam", "Name": "x"}}
     case = Case({names.NO_COMPARTMENTS: "true", names.REGISTRY: json.dumps([allowed, forbidden])})
@@ -228,7 +228,7 @@ def test_registry() -> None:
     assert Case({names.NO_COMPARTMENTS: "true"}).machine["RegistryChanges"] == {}
 
 
-def test_hvsocket_services() -> None:
+def test_hvsocket_service_annotations() -> None:
     settings = {"BindSecurityDescriptor": "D:P(A;;FA;;;WD)", "AllowWildcardBinds": True}
     case = Case(
         {
@@ -249,7 +249,7 @@ def sources(case: Case) -> list[dict[str, Any]]:
     return found
 
 
-def test_log_sources() -> None:
+def test_log_source_annotations() -> None:
     (default,) = sources(Case())
     assert default["type"] == "ETW" and len(default["providers"]) == 13
     provider = {"providerGuid": GUID, "providerName": "mine", "level": "Verbose"}
@@ -265,7 +265,7 @@ def test_log_sources() -> None:
     assert len(sources(wrong)) == 1 and names.LOG_SOURCES in wrong.warnings[0]
 
 
-def test_time_zone_and_shares() -> None:
+def test_time_zone_and_share_annotations() -> None:
     assert Case({names.NO_TIME_ZONE: "true"}).settings.utc and not Case().settings.utc
     assert Case({names.SHARES_READ_ONLY: "true"}).settings.shares_read_only
     assert Case({names.NO_DIRECT_MAP: "true"}).devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
@@ -274,7 +274,7 @@ def test_time_zone_and_shares() -> None:
 class TestNuma:
     OWN = {names.ALLOW_OVERCOMMIT: "false"}
 
-    def test_divided_by_hcs(self) -> None:
+    def test_numa_divided_by_hcs(self) -> None:
         case = Case(
             {
                 **self.OWN,
@@ -297,7 +297,7 @@ class TestNuma:
             names.NUMA_MEMORY: memory,
         }
 
-    def test_node_by_node(self) -> None:
+    def test_numa_listed_by_node(self) -> None:
         case = Case(self.listed(), build=26100)
         assert case.machine["ComputeTopology"]["Numa"] == {
             "VirtualNodeCount": 2,
@@ -315,7 +315,7 @@ class TestNuma:
         }
         assert "NumaProcessorsSettings" not in case.processor
 
-    def test_all_nodes_may_be_any(self) -> None:
+    def test_numa_nodes_mapped_to_any(self) -> None:
         Case(self.listed(nodes="255,255"), build=26100)
 
     @pytest.mark.parametrize(
@@ -330,11 +330,11 @@ class TestNuma:
             ({"processors": "1,2"}, "3 processors"),
         ],
     )
-    def test_refusals(self, annotations: dict[str, str], word: str) -> None:
+    def test_invalid_numa_annotations_are_refused(self, annotations: dict[str, str], word: str) -> None:
         named = any(key.startswith("io.") for key in annotations)
         given = {**self.OWN, **annotations} if named else self.listed(**annotations)
         assert word in refusal(given, build=26100)
 
-    def test_overcommit_and_old_builds(self) -> None:
+    def test_numa_with_overcommit_or_old_build_is_refused(self) -> None:
         assert "only Physical memory" in refusal({**self.listed(), names.ALLOW_OVERCOMMIT: "true"}, build=26100)
         assert "26100" in refusal(self.listed())
