@@ -50,7 +50,7 @@ _SECRET_FIELDS = frozenset(
     )
 )
 
-# A single line longer than this helps nobody and would fill containerd's pipe.
+# Longer lines are cut: they would fill containerd's pipe.
 MAX_LINE = 48 * 1024
 
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._/@^+")
@@ -73,11 +73,11 @@ class LevelError(ValueError):
 
 def parse_level(name: str) -> int:
     """A level by its logrus name, in any case; `warn` is `warning`."""
-    wanted = name.lower()
-    if wanted == "warn":
+    lowered = name.lower()
+    if lowered == "warn":
         return WARNING
-    if wanted in LEVEL_NAMES:
-        return LEVEL_NAMES.index(wanted)
+    if lowered in LEVEL_NAMES:
+        return LEVEL_NAMES.index(lowered)
     raise LevelError(f"not a valid log level: {quote(name)}; use one of {', '.join(LEVEL_NAMES)}")
 
 

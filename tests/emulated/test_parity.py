@@ -62,13 +62,13 @@ def _check(case: cases.Case, found: list[str]) -> None:
     recording = differences.outline(case)
     unlisted = [line for line in found if not any(entry.allows(line, recording) for entry in EXPECTED)]
     assert not unlisted, f"{case.name} differs from its recording:\n" + "\n".join(unlisted)
-    if not case.is_ours:  # one that somebody brought may lack what an entry takes for granted
+    if not case.is_ours:  # a recording from elsewhere may lack what an entry requires
         return
-    gone = [
+    missing = [
         entry for entry in EXPECTED
         if entry.is_required(recording) and not any(entry.allows(line, recording) for line in found)
     ]  # fmt: skip
-    assert not gone, f"{case.name} no longer differs as listed: {gone}; found {found}"
+    assert not missing, f"{case.name} no longer differs as listed: {missing}; found {found}"
 
 
 def test_every_reason_is_written_down() -> None:

@@ -1,9 +1,8 @@
-"""Shims as containerd runs them, for tests: the installed launcher, a bundle, a log fifo's absence, an events
-endpoint.
+"""Shims as containerd runs them, for tests: the installed launcher, a bundle, an events endpoint, and a log FIFO if a
+test asks for it.
 
-A `Shims` is a private containerd of sorts: `start` makes a bundle and runs the launcher's `start` in it, exactly as
-containerd would, and gives a `Shim` that is connected to the address it printed. Events that shims publish are
-collected in the order they come. At the end every daemon is ended, and what is left behind is an error.
+A `Shims` acts as containerd: `start` creates a bundle, runs the launcher's `start` in it as containerd does, and
+returns a `Shim` that is connected to the printed address. The events of the shims are collected in order. At the end every daemon is killed, and leaked resources are an error.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ class Shim(TaskClient):
         super().__init__(self.dial(), id, str(bundle), service)
 
     def dial(self) -> Client:
-        """Another connection, which containerd makes for each of its own reasons."""
+        """Open another connection, as containerd does."""
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(self.address.removeprefix("unix://"))
         client = Client(connection)
@@ -136,7 +135,7 @@ class Shim(TaskClient):
         return self.start()
 
     def kill_daemon(self) -> None:
-        """As a crash would: at once and without a word."""
+        """Kill the daemon as a crash would."""
         os.kill(self.pid, signal.SIGKILL)
         eventually(lambda: not self.alive, "the daemon's end")
 
@@ -148,7 +147,7 @@ class Shim(TaskClient):
         return path.read_text() if path.exists() else ""
 
     def delete_command(self, timeout: float = 60.0) -> api.DeleteResponse:
-        """What containerd runs after every Delete, and when a shim is gone."""
+        """The `delete` command, which containerd runs after every Delete and when a shim has died."""
         result = self.owner.command(self.id, "delete", self.path, bundle=self.path, timeout=timeout)
         assert result.returncode == 0, result.stderr
         return api.DeleteResponse.decode(result.stdout)
@@ -192,7 +191,7 @@ class Shims:
         return bundle
 
     def rootfs(self) -> list[Mount]:
-        """A small file system with a shell in it, as a snapshotter would hand it over."""
+        """A small root file system with a shell, as mounts of a snapshotter."""
         if not self.image.exists():
             make_image(self.image)
         return [Mount(type="bind", source=str(self.image), options=["bind", "rw"])]
@@ -203,7 +202,7 @@ class Shims:
 
     @classmethod
     def spec(cls, *args: str) -> dict[str, Any]:
-        """A spec as `ctr` on Windows makes it: the root file system comes with Create."""
+        """A spec as `ctr` on Windows creates it: the root file system comes with Create."""
         windows = {"layerFolders": None, "ignoreFlushesDuringBoot": True}
         return {"ociVersion": "1.1.0", "process": cls.process(*args), "root": {"path": ""}, "windows": windows}
 
@@ -230,7 +229,7 @@ class Shims:
         return shim
 
     def close(self) -> None:
-        """End every daemon as a crash would and let `delete` clean up after it; then insist that nothing is left."""
+        """Kill every daemon as a crash would, run `delete` for it, then assert that nothing is leaked."""
         for client in self.clients:
             client.close()
         wrong = []
@@ -248,9 +247,9 @@ class Shims:
             log.close()
         self._end_standby()
         if sockets := list((self.directory / "s").glob("*")):
-            wrong.append(f"sockets left behind: {sockets}")
+            wrong.append(f"leaked sockets: {sockets}")
         if mounts := self.mounts():
-            wrong.append(f"mounts left behind: {mounts}")
+            wrong.append(f"leaked mounts: {mounts}")
             for point in reversed(mounts):
                 subprocess.run(["umount", "-l", point], check=False)
         if not self.mounts():  # never delete through a mount
@@ -258,7 +257,7 @@ class Shims:
         assert not wrong, wrong
 
     def _end_standby(self) -> None:
-        """With RUNHCS_STANDBY=1 there is one, which waits for more commands, and is no leftover."""
+        """With RUNHCS_STANDBY=1 a standby waits for more commands; it is not leaked."""
 
         def ended() -> bool:
             found = standbys(started_under(self.directory))
@@ -268,8 +267,8 @@ class Shims:
             return not found
 
         eventually(ended, "the end of the standby")
-        for door in (self.directory / "s").glob("standby-*"):
-            door.unlink(missing_ok=True)
+        for path in (self.directory / "s").glob("standby-*"):
+            path.unlink(missing_ok=True)
 
     def mounts(self) -> list[str]:
         points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
@@ -277,7 +276,7 @@ class Shims:
 
 
 def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """The call fails with this status; its message."""
+    """Expect the call to fail with this status; returns the message."""
     with pytest.raises(StatusError) as caught:
         call(*args, **kwargs)
     assert caught.value.code == code, caught.value

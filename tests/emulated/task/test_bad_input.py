@@ -1,4 +1,4 @@
-"""What users get wrong: a sentence that says what to do, the right status code, and nothing left behind."""
+"""Invalid requests: the status code, a message that says what to do, and no leaked resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Spec = dict[str, Any]
 
 
 def edited(**changes: Any) -> Callable[[Spec], None]:
-    """Set `process.cwd` … of a spec by `process_cwd=…`; None takes it away."""
+    """Set `process.cwd` … of a spec by `process_cwd=…`; None removes it."""
 
     def edit(spec: Spec) -> None:
         for path, value in changes.items():
@@ -124,10 +124,10 @@ def test_create_without_config_is_refused(shims: Shims) -> None:
 
 def test_start_with_unknown_user_fails(shims: Shims, emulator: Emulator) -> None:
     spec = shims.spec("sleep", "600")
-    spec["process"]["user"] = {"username": "nobody-knows-me"}
+    spec["process"]["user"] = {"username": "unknown-user"}
     shim = shims.start("c1", spec)
     shim.create(rootfs=shims.rootfs())
-    assert "nobody-knows-me" in refused(status.UNKNOWN, shim.start)
+    assert "unknown-user" in refused(status.UNKNOWN, shim.start)
     shim.wait()
     shim.delete()
     nothing_left(shims, emulator, shim.path)
@@ -150,5 +150,5 @@ def nothing_left(shims: Shims, emulator: Emulator, bundle: Path) -> None:
     assert emulator.control("status")["systems"] == []
     assert Ledger(str(bundle)).entries() == []
     assert not (bundle / "rootfs").is_mount()
-    if [told for told in shims.events.received() if told.startswith("create")]:
+    if [event for event in shims.events.received() if event.startswith("create")]:
         eventually(lambda: "exit c1" in shims.events.received(), "the exit of what was created")

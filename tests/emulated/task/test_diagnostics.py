@@ -1,4 +1,4 @@
-"""What a shim tells about itself: Microsoft's ShimDiag service, over ttrpc, for containers with and without a VM."""
+"""Microsoft's ShimDiag service and Inspect, over ttrpc, for containers with and without a VM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVICE = "containerd.runhcs.v1.diag.ShimDiag"
 
 @pytest.fixture
 def shim(shims: Shims) -> Shim:
-    """A container without a VM that runs."""
+    """A running container without a VM."""
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.run(rootfs=shims.rootfs())
     return shim
@@ -117,7 +117,7 @@ def test_exec_on_host(shim: Shim, shims: Shims) -> None:
     assert run(shim, "sh", "-c", script, workdir=str(where), stdout=stdout, stderr=stderr) == 5
     assert out.text().split() == [str(where), "hello"]
     assert err.text().strip() == "oops"
-    shims.events.expect(["create c1", "start c1"], "c1")  # it is nobody's task
+    shims.events.expect(["create c1", "start c1"], "c1")  # it belongs to no task
 
 
 def test_exec_on_host_with_stdin(shim: Shim, shims: Shims) -> None:
@@ -148,8 +148,8 @@ def test_invalid_exec_on_host_is_refused(shim: Shim) -> None:
 
 
 def test_closed_connection_kills_exec_on_host(shim: Shim, shims: Shims) -> None:
-    told = shims.directory / "pid"
-    request = api.ExecProcessRequest(args=["sh", "-c", f"echo $$ > {told}; exec sleep 600"]).encode()
+    pid_file = shims.directory / "pid"
+    request = api.ExecProcessRequest(args=["sh", "-c", f"echo $$ > {pid_file}; exec sleep 600"]).encode()
     client = shim.dial()
 
     def call() -> None:
@@ -158,10 +158,10 @@ def test_closed_connection_kills_exec_on_host(shim: Shim, shims: Shims) -> None:
 
     thread = threading.Thread(target=call)
     thread.start()
-    eventually(lambda: told.exists() and told.read_text().strip(), "the process")
+    eventually(lambda: pid_file.exists() and pid_file.read_text().strip(), "the process")
     client.close()
     thread.join(60)
-    pid = int(told.read_text())
+    pid = int(pid_file.read_text())
     eventually(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the process")
 
 

@@ -1,4 +1,4 @@
-"""Stopping: a signal, time to end by oneself, force; and nothing that hangs can hold it up for ever."""
+"""Stop of a container: signal, grace period, termination; with a hanging HCS or guest, too."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_program_that_ignores_the_stop_signal(run: Run) -> None:
 
 
 def test_child_process_of_killed_init_is_stopped(run: Run, vms: VmShims) -> None:
-    """It holds the output open, which would be waited for: the container is stopped, and with it ends the output. What
-    the container holds goes after that."""
+    """The child process holds the output open, so the container is stopped, which ends the output. The resources of the
+    container are released after that."""
     vms.shims.env["RUNHCS_SPANS"] = str(vms.directory)
     shim = run(*PARENT)
     shim.kill(SIGKILL)
@@ -77,7 +77,7 @@ def test_child_process_of_killed_init_is_stopped(run: Run, vms: VmShims) -> None
 
 
 def test_hanging_shutdown_of_container_is_terminated(shims: Shims, emulator: Emulator) -> None:
-    """The shutdown gets half a minute, then the container is ended by force and the exit told."""
+    """The shutdown times out after half a minute, then the container is terminated and its exit published."""
     shim = shims.start("c1", shims.spec(*SLEEP))
     shim.create(rootfs=shims.rootfs())
     shim.start()
@@ -89,7 +89,7 @@ def test_hanging_shutdown_of_container_is_terminated(shims: Shims, emulator: Emu
 
 
 def test_pod_with_hanging_guest_is_terminated(vms: VmShims) -> None:
-    """Nobody in the VM answers any more; the end of the pod needs nobody in it."""
+    """The guest answers no request; the pod can be stopped without it."""
     pod = vms.pod()
     shim = vms.run_in(pod, "w1", *SLEEP)
     os.kill(vms.workers()[0], signal.SIGSTOP)

@@ -1,5 +1,4 @@
-"""The task API of a real shim process, on the emulator: every RPC in every state, from outside, as containerd sees
-it."""
+"""The task API of a real shim process, on the emulator: every RPC in every state."""
 
 from __future__ import annotations
 
@@ -67,7 +66,7 @@ def test_calls_on_running_task(shims: Shims) -> None:
     refused(status.UNIMPLEMENTED, shim.checkpoint)
     shim.close_io()
     shim.close_io()
-    shim.shutdown("somebody-else")
+    shim.shutdown("another-id")
     assert shim.alive and shim.state().status == Status.RUNNING
 
 
@@ -107,8 +106,8 @@ class TestExec:
         assert shim.wait("e1").exit_status == TERMINATED
         assert shim.wait("idle").exit_status == 1
         eventually(lambda: "exit c1" in shims.events.received(), "the init's exit event")
-        told = shims.events.received()
-        assert sorted(told[-3:-1]) == ["exit e1", "exit e2"] and told[-1] == "exit c1"
+        received = shims.events.received()
+        assert sorted(received[-3:-1]) == ["exit e1", "exit e2"] and received[-1] == "exit c1"
 
     def test_args_take_precedence_over_inherited_command_line(self, shims: Shims) -> None:
         spec = shims.spec()
@@ -233,12 +232,12 @@ class TestWait:
             waiting = pool.submit(shim.wait)
             shim.client.close()
             assert waiting.exception(10) is not None
-        shims.events.expect(["create c1", "start c1"])  # one that is under way might be sent twice
+        shims.events.expect(["create c1", "start c1"])  # an event in transit might be sent twice
         shims.events.stop()
         back = Shim(shims, "c1", shim.path, shim.address)
         back.kill(9)
         assert back.wait().exit_status == TERMINATED
-        assert len(back.pids()) == 1  # or containerd would take the shim for a leftover
+        assert len(back.pids()) == 1  # or containerd would take the shim for a leaked one
         shims.events.start()
         back.delete()
         shims.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
@@ -286,7 +285,7 @@ class TestStats:
         exec_pid = shim.start("e1")
         assert {pid, exec_pid} <= {process.pid for process in shim.pids()}
 
-        def figures() -> runhcs_stats.WindowsContainerStatistics:
+        def stats() -> runhcs_stats.WindowsContainerStatistics:
             packed = shim.stats()
             assert packed.type_url == "containerd.runhcs.stats.v1.Statistics"
             windows = runhcs_stats.Statistics.decode(packed.value).windows
@@ -297,13 +296,13 @@ class TestStats:
             assert windows.processor is not None
             return windows.processor.total_runtime_ns
 
-        eventually(lambda: total(figures()) > 1_000_000, "a millisecond of processor time")
-        running = figures()
+        eventually(lambda: total(stats()) > 1_000_000, "a millisecond of processor time")
+        running = stats()
         assert running.memory is not None and running.memory.memory_usage_commit_bytes > 4096
         assert 0 < running.uptime_ns < 600 * 10**9
         shim.kill(9)
         shim.wait()
-        after = figures()
+        after = stats()
         assert total(after) >= total(running)
         assert [process.pid for process in shim.pids()] == [pid]
 
@@ -334,17 +333,17 @@ def test_shutdown_with_running_task_leaks_nothing(shims: Shims, emulator: Emulat
 
 
 def _has_trap(pid: int, number: int, ignored: bool = False) -> bool:
-    """Whether a process handles (or ignores) a signal, as the kernel knows it."""
-    wanted = "SigIgn:" if ignored else "SigCgt:"
+    """Whether a process handles (or ignores) a signal, according to the kernel."""
+    prefix = "SigIgn:" if ignored else "SigCgt:"
     with open(f"/proc/{pid}/status") as file:
         for line in file:
-            if line.startswith(wanted):
+            if line.startswith(prefix):
                 return bool(int(line.split()[1], 16) >> (number - 1) & 1)
     return False
 
 
 def test_linux_spec_runs_on_emulator(shims: Shims) -> None:
-    """What `ctr run` on Linux makes by itself: no word of Windows in it."""
+    """The spec that `ctr run` on Linux creates, without a Windows section."""
     process = {"args": ["sh", "-c", 'exit "$CODE"'], "cwd": "/tmp", "env": ["PATH=/bin", "CODE=9"], "user": {"uid": 0}}
     spec = {"ociVersion": "1.1.0", "process": process, "root": {"path": "rootfs"}, "linux": {}}
     shim = shims.start("c1", spec)

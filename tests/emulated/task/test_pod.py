@@ -96,8 +96,8 @@ def test_sandbox_with_interactive_shell_keeps_running(shims: Shims, emulator: Em
     pod.create(rootfs=shims.rootfs())
     emulator.fault("HcsCreateProcess", error=0x80070002, nth=1)
     refused(status.UNKNOWN, pod.start)
-    asked = emulator.journal("HcsCreateProcess")[0]
-    assert "ping -t 127.0.0.1" in str(asked)
+    request = emulator.journal("HcsCreateProcess")[0]
+    assert "ping -t 127.0.0.1" in str(request)
 
 
 def test_shutdown_of_sandbox_stops_workloads(shims: Shims, emulator: Emulator) -> None:

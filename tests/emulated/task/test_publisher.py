@@ -1,4 +1,4 @@
-"""Events over real sockets: to a containerd-like endpoint that goes away and comes back, and by the publish command."""
+"""The event transports: ttrpc to an endpoint that is restarted, and the publish command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many things at once in one container: nothing is lost, nothing is left, and the order of events holds."""
+"""Concurrent calls on one container: no lost answers, no leaks, and the order of events is kept."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_many_execs_leak_nothing(shims: Shims) -> None:
         list(pool.map(one, range(100)))
     eventually(lambda: descriptors(shim) == before, "as many descriptors as before")
     eventually(lambda: len(shims.events.received()) == 2 + 4 * 100, "all events")
-    told = shims.events.received()
+    received = shims.events.received()
     for number in range(100):
-        mine = [entry.split()[0] for entry in told if entry.split()[1] == f"e{number}"]
+        mine = [entry.split()[0] for entry in received if entry.split()[1] == f"e{number}"]
         assert mine == ["exec-added", "exec-started", "exit", "delete"]
 
 
@@ -71,11 +71,11 @@ def test_execs_during_container_exit(shims: Shims) -> None:
     for name in names:
         shim.wait(name)
     eventually(lambda: "exit c1" in shims.events.received(), "the init's exit event")
-    told = shims.events.received()
-    assert told[-1] == "exit c1"
+    received = shims.events.received()
+    assert received[-1] == "exit c1"
     for name in names:
         expected = ["exec-added", "exec-started", "exit"] if name in started else ["exec-added"]
-        assert [entry.split()[0] for entry in told if entry.split()[1] == name] == expected
+        assert [entry.split()[0] for entry in received if entry.split()[1] == name] == expected
     shim.delete()
 
 

@@ -1,4 +1,4 @@
-"""The Sandbox service, spoken to directly: the order of its calls, bad ones, and what is left when the shim dies."""
+"""The Sandbox service, called directly: the order of calls, invalid calls, and cleanup after the shim has died."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FOREVER = ("/bin/sleep", "1000")
 
 
 class Sandbox(Shim):
-    """A shim that was started by the shim sandboxer, and the calls it makes."""
+    """A shim started by containerd's shim sandboxer, and a client of its Sandbox service."""
 
     @classmethod
     def begin(cls, shims: Shims, id: str = "pod", *, options: PackedAny | None = None) -> Sandbox:
@@ -122,7 +122,7 @@ def test_calls_in_wrong_order_are_refused(sandbox: Sandbox) -> None:
 
 
 def test_shutdown_before_create(sandbox: Sandbox) -> None:
-    """What containerd does when Create failed."""
+    """containerd calls it when CreateSandbox has failed."""
     sandbox.shutdown_sandbox()
     sandbox.wait_exited()
 
@@ -178,7 +178,7 @@ def test_failed_create_leaves_no_member_record(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("started", [False, True], ids=["created", "started"])
 def test_delete_after_sigkill_releases_workloads(sandbox: Sandbox, started: bool) -> None:
-    """containerd runs it for the sandbox alone."""
+    """containerd runs `delete` for the sandbox only."""
     sandbox.create_sandbox()
     sandbox.start_sandbox()
     for name in ("c1", "c2"):

@@ -1,5 +1,5 @@
-"""What a spec keeps secret (values of variables, credential specs, registry values) reaches no log at any level: not
-when all goes well, not when HCS fails, and not when the spec itself is wrong."""
+"""The secrets of a spec (values of variables, credential specs, registry values) are in no log line of any level: not in
+a normal lifecycle, not when HCS fails, and not when the spec is invalid."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_no_secrets_in_log_when_hcs_fails(emulator: Emulator, shims: Shims, call
     ids=["text", "no key", "another hive", "no type"],
 )
 def test_no_secrets_in_error_of_invalid_annotation(shims: Shims, registry: str) -> None:
-    """It is passed over, or refused; its value is in neither sentence."""
+    """The annotation is ignored or refused; no message has its value."""
     shim = start(shims, spec(shims, registry))
     message = ""
     try:

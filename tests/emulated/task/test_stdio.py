@@ -1,4 +1,4 @@
-"""A container's streams from its process to the client's FIFOs, through a real shim: nothing lost, nothing stuck."""
+"""The stdio of a container, from its process through a real shim to the client's FIFOs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.shims import Shim, Shims, refused
 
 
 class Pipes:
-    """The client's side: FIFOs as containerd's client makes them, read by a thread each."""
+    """The client's FIFOs, as containerd's client creates them, with a reading thread for each."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -30,7 +30,7 @@ class Pipes:
         self._stdin: int | None = None
 
     def read(self, *names: str) -> dict[str, str]:
-        """Begin to read; the paths, as fields of a request."""
+        """Start to read; returns the paths as fields of a request."""
         for name in names:
             descriptor = os.open(self.paths[name], os.O_RDONLY | os.O_NONBLOCK)
             os.set_blocking(descriptor, True)
@@ -49,7 +49,7 @@ class Pipes:
         os.close(descriptor)
 
     def join(self) -> None:
-        """All that will come has come: the shim has closed its ends."""
+        """Wait until the shim has closed its ends."""
         for thread in self._threads:
             thread.join(60)
             assert not thread.is_alive(), "the shim keeps a stream open"
@@ -88,7 +88,7 @@ def test_stdout_and_stderr(shims: Shims, pipes: Pipes) -> None:
 
 
 def test_all_output_arrives_before_exit_event(shims: Shims, pipes: Pipes) -> None:
-    """32 MiB, read by a thread that is never ahead: Wait must not overtake it by more than a FIFO's content."""
+    """32 MiB, read slower than written: Wait may be ahead of the reader by a FIFO's content at most."""
     size = 32 << 20
     shim = run(shims, pipes, "sh", "-c", f"head -c {size} /dev/zero", **pipes.read("stdout"))
     assert shim.wait().exit_status == 0
@@ -154,7 +154,7 @@ def test_terminal_stdio(shims: Shims, pipes: Pipes) -> None:
 
 
 def test_missing_reader_does_not_block_exit(shims: Shims, pipes: Pipes) -> None:
-    """More than a FIFO holds, and nobody reads: the process blocks; killed, its exit is told all the same."""
+    """More output than a FIFO holds, without a reader: the process blocks; when it is killed, its exit is published."""
     shim = shims.start("c1", shims.spec("sh", "-c", "head -c 4000000 /dev/zero; sleep 600"))
     shim.create(rootfs=shims.rootfs(), stdout=pipes.paths["stdout"])
     shim.start()
@@ -177,7 +177,7 @@ def test_returning_reader_gets_the_rest(shims: Shims, pipes: Pipes) -> None:
             got += os.read(first, 4096)
         except BlockingIOError:
             time.sleep(0.005)
-    os.close(first)  # containerd is gone …
+    os.close(first)  # containerd stops
     again = os.open(pipes.paths["stdout"], os.O_RDONLY)  # … and comes back
     while data := os.read(again, 4096):
         got += data
@@ -196,7 +196,7 @@ def test_stdio_to_file(shims: Shims) -> None:
 
 
 def test_no_stdio(shims: Shims) -> None:
-    shim = shims.start("c1", shims.spec("sh", "-c", "echo nobody listens; cat; exit 5"))
+    shim = shims.start("c1", shims.spec("sh", "-c", "echo no reader; cat; exit 5"))
     shim.run(rootfs=shims.rootfs())
     assert shim.wait().exit_status == 5
 

@@ -1,4 +1,4 @@
-"""Our ttrpc against Go's own, in both directions, over a Unix socket."""
+"""Our ttrpc client and server with Go's, in both directions, over a Unix socket."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def failure(client: Client, method: str, payload: bytes, service: str = SERVICE)
 
 
 def test_go_agrees_with_itself(program: Path, go_server: Path) -> None:
-    """What is asked of our server is what Go's server does, but for the last: it gives the connection up there."""
+    """Go's server passes the checks of our server, except the last, where it closes the connection."""
     assert set(run_checks(program, go_server)) <= {"oversized answer", "still alive"}
 
 

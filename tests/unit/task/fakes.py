@@ -1,6 +1,6 @@
-"""What lies below the task domain, in a few lines: a container whose processes a test ends by hand.
+"""Fakes of containers, processes and stdio, for unit tests of `shim.task`. Tests make the fake processes exit.
 
-The domain itself is the subject of these tests and is real, from the ttrpc client down to `Task` and `Process`.
+The package itself is real, from the ttrpc client down to `Task` and `Process`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class FakeContainer(BaseContainer):
         self.kill_works = True
         self.teardown_gate = threading.Event()
         self.teardown_gate.set()
-        #: Told when nothing runs in it any more.
+        #: Called when it has stopped.
         self.on_stop: Callable[[], object] = lambda: None
         self._exited: Callable[[], object] | None = None
 
@@ -146,8 +146,8 @@ class FakeContainer(BaseContainer):
         self.processes.append(process)
         return process
 
-    def exec_parameters(self, process: Any, **wanted: Any) -> dict[str, Any]:
-        return {"process": process, **wanted}
+    def exec_parameters(self, process: Any, **pipes: Any) -> dict[str, Any]:
+        return {"process": process, **pipes}
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         self._exited = callback
@@ -200,7 +200,7 @@ class FakePublisher:
         return [topic for topic, _ in self.events]
 
     def published(self) -> list[str]:
-        """Topics with whom they are about: `exit c1`, `exit e1` …"""
+        """The events by topic and id: `exit c1`, `exit e1` …"""
         out = []
         for topic, event in list(self.events):
             who = event.container_id
@@ -213,7 +213,7 @@ class FakePublisher:
 
 
 class Harness(TaskClient):
-    """A Task service on a real ttrpc server and client, with fakes below."""
+    """A Task service on a real ttrpc server and client, with fake containers."""
 
     def __init__(self, id: str = "c1", *, is_sandbox: bool = False, bundle: str = "/nowhere") -> None:
         self.publisher = FakePublisher()
@@ -267,7 +267,7 @@ class Harness(TaskClient):
         return Task(request.id, request.bundle, container, {"init": True}, io, task_events, self.context.log)
 
     def add_exec(self, exec_id: str, id: str = "c1", *, terminal: bool = False) -> FakeIO:
-        """What Exec does once the request has been read."""
+        """What Exec does once the request has been decoded."""
         task = self.pod.task(id)
         io = FakeIO(terminal=terminal)
         task.check_exec(exec_id)
@@ -298,7 +298,7 @@ class _Service(TaskService):
 
 
 def refused(code: int, call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """The call fails with this status; its message."""
+    """Expect the call to fail with this status; returns the message."""
     with pytest.raises(StatusError) as caught:
         call(*args, **kwargs)
     assert caught.value.code == code, caught.value

@@ -1,4 +1,4 @@
-"""Log lines as Go's logrus writes them, without secrets."""
+"""The log: lines in the format of Go's logrus, levels, scrubbing of secrets, and the FIFO."""
 
 from __future__ import annotations
 
@@ -155,15 +155,15 @@ def test_full_fifo_does_not_block_and_loss_is_logged(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "log")
     channel = LogChannel(str(tmp_path))
     line = b"0123456789" * 50 + b"\n"
-    for _ in range(1000):  # half a megabyte into a pipe of 64 KiB that nobody reads
+    for _ in range(1000):  # half a megabyte into a pipe of 64 KiB without a reader
         channel.write(line)
     reader = os.open(tmp_path / "log", os.O_RDONLY | os.O_NONBLOCK)
     try:
         first = read(reader)
         assert set(first.splitlines(keepends=True)) == {line}, "whole lines only"
         channel.write(b"after\n")
-        told, after = read(reader).splitlines()
-        assert told == b'level=warning msg="log lines were lost, nobody read them" count=%d' % (
+        warning, after = read(reader).splitlines()
+        assert warning == b'level=warning msg="log lines were lost, nobody read them" count=%d' % (
             1000 - first.count(b"\n")
         )
         assert after == b"after"

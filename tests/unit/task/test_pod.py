@@ -1,4 +1,4 @@
-"""The rules between the tasks of one pod."""
+"""The rules for the tasks of one pod."""
 
 from __future__ import annotations
 

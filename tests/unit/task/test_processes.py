@@ -1,4 +1,4 @@
-"""What happens to processes of a task: execs, signals, terminals, pauses, updates, and the death of their container."""
+"""Processes of a task: execs, signals, terminals, pause, update, and the exit of their container."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ class TestExec:
         assert shim.wait(exec_id="e2").exit_status == KILLED
         assert shim.wait(exec_id="never-started").exit_status == 1
         assert io.closed == 1
-        told = shim.publisher.published()
-        assert sorted(told[-4:-1]) == ["exit e1", "exit e2", "exit e3"]
-        assert told[-1] == "exit c1"
+        published = shim.publisher.published()
+        assert sorted(published[-4:-1]) == ["exit e1", "exit e2", "exit e3"]
+        assert published[-1] == "exit c1"
 
     def test_exec_that_cannot_be_killed_exits_with_teardown(
         self, shim: Harness, monkeypatch: pytest.MonkeyPatch
@@ -114,7 +114,7 @@ class TestExec:
 
 
 class TestChildProcesses:
-    """They hold the streams of a process open that is gone."""
+    """Child processes that hold the stdio of an exited process open."""
 
     @pytest.fixture(autouse=True)
     def _no_drain_ends_by_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ class TestChildProcesses:
         container.on_stop = io.drained.set
         shim.kill(9)
         assert shim.wait(timeout=30).exit_status == KILLED
-        assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "figures while it runs"
+        assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "stats come before the stop"
         assert init.calls[:2] == ["terminate", "close"]
 
     def test_killed_init_without_children_drains_before_teardown(self, shim: Harness) -> None:
@@ -246,7 +246,7 @@ class TestKill:
 
 
 class TestLateClients:
-    """A process that ended by itself may have a client that is late; one that was made to end has none."""
+    """Whether the drain waits for a client that opens its FIFO late: not after a kill or delete."""
 
     def waits_for_late_client(self, io: FakeIO) -> bool:
         eventually(lambda: io.waits_for_late_client is not None)

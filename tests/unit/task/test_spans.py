@@ -1,4 +1,4 @@
-"""Spans: nothing without a wish for them, and with one what happened, in which task."""
+"""Spans: off by default; when on, the calls and phases of each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The task API's tables: every call in every state, codes, idempotence, exit values, the order of events."""
+"""The task API in every state: status codes, idempotence, exit values, the order of events."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class TestWait:
             answers = {future.result(60) for future in waits}
         assert len(answers) == 1
         assert api.WaitResponse.decode(answers.pop()).exit_status == 11
-        assert shim.wait().exit_status == 11  # and whoever comes later
+        assert shim.wait().exit_status == 11  # and for a later Wait
 
     def test_wait_before_start(self, shim: Harness) -> None:
         shim.create()
@@ -273,7 +273,7 @@ class TestProcessHandle:
         process.close_block = threading.Event()
         process.exit(0)
         eventually(lambda: shim.publisher.published()[-1] == "exit c1" and process.calls == ["close"])
-        assert not shim.pod.task("c1").init.done.is_set, "whoever waits is released when nothing is held"
+        assert not shim.pod.task("c1").init.done.is_set, "Wait is released when no handle is held"
         process.close_block.set()
         assert shim.wait().exit_status == 0
 
@@ -304,7 +304,7 @@ class TestDelete:
         shim.run().exit(3)
         first = shim.delete()
         assert shim.delete() == first
-        assert shim.publisher.published().count("delete c1") == 2  # as Microsoft's shim tells it
+        assert shim.publisher.published().count("delete c1") == 2  # as Microsoft's shim publishes it
         assert shim.state().status == Status.STOPPED
 
     def test_delete_waits_for_teardown(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Figures, process lists, updates and records: documents in, messages out."""
+"""Stats, Pids, Update and the exit record: the conversion of documents and messages."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class TestStats:
 
     def test_stats_in_each_state(self, shim: Harness) -> None:
         shim.create()
-        assert code(stats, shim) == status.NOT_FOUND  # nothing runs, nothing to tell
+        assert code(stats, shim) == status.NOT_FOUND  # no process, no stats
         container = shim.containers["c1"]
         container.answers["Statistics"] = STATISTICS
         shim.start()
@@ -129,10 +129,10 @@ class TestStats:
         container.answers["Statistics"] = {**STATISTICS, "Uptime100ns": 9021234568}
         container.processes[0].exit(0)
         shim.wait()
-        # The figures were taken once more when it ended; HCS is not asked for a container that is gone.
-        asked = container.calls.count(("properties", "Statistics"))
+        # The stats were sampled at the exit; HCS is not queried for a container that is torn down.
+        queries = container.calls.count(("properties", "Statistics"))
         assert stats(shim).uptime_ns == 902123456800
-        assert container.calls.count(("properties", "Statistics")) == asked
+        assert container.calls.count(("properties", "Statistics")) == queries
         shim.delete()
         assert code(stats, shim) == status.NOT_FOUND
 
@@ -151,8 +151,8 @@ class TestStats:
                 eventually(lambda: bool(shim.pod.task("c1").stats_final._callbacks))
                 io.drained.set()
             assert asking.result(30).uptime_ns == 902123456700
-        asked = container.calls.count(("properties", "Statistics"))
-        assert asked == 1, "by the exit, or by who did not wait for it"
+        queries = container.calls.count(("properties", "Statistics"))
+        assert queries == 1, "by the exit, or by the Stats call that did not wait for it"
         io.drained.set()
         shim.wait()
 
@@ -163,7 +163,7 @@ class TestStats:
 
         class Vm:
             def properties(self, *types: str, timeout: float | None = None) -> dict[str, Any]:
-                assert task.last_stats == (None, None), "seen before the figures of its VM"
+                assert task.last_stats == (None, None), "seen before the stats of its VM"
                 return {"Memory": {}}
 
         task.vm = Vm()  # type: ignore[assignment]

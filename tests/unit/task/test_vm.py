@@ -1,4 +1,4 @@
-"""A task with a VM to itself: what an Update becomes, and how the VM's figures are told."""
+"""A task with its own VM: the modify requests of an Update, and the VM's stats."""
 
 from __future__ import annotations
 
@@ -73,25 +73,25 @@ PROPERTIES = {
 
 
 def test_vm_stats() -> None:
-    told = vm_statistics(PROPERTIES, physically_backed=False)
-    assert told.processor is not None and told.processor.total_runtime_ns == 8_800_000_000
-    assert told.memory is not None and told.memory.virtual_node_count == 1
-    assert told.memory.working_set_bytes == 256 << 20
+    stats = vm_statistics(PROPERTIES, physically_backed=False)
+    assert stats.processor is not None and stats.processor.total_runtime_ns == 8_800_000_000
+    assert stats.memory is not None and stats.memory.virtual_node_count == 1
+    assert stats.memory.working_set_bytes == 256 << 20
     expected = VirtualMachineMemory(available_memory=75, reserved_memory=3, assigned_memory=262144)
-    assert told.memory.vm_memory == expected
+    assert stats.memory.vm_memory == expected
     backed = vm_statistics(PROPERTIES, physically_backed=True)
     assert backed.memory is not None and backed.memory.working_set_bytes == 1 << 30
 
 
 def test_missing_vm_stats_are_zero() -> None:
-    told = vm_statistics({}, physically_backed=False)
-    assert told.memory is not None and told.memory.working_set_bytes == 0
+    stats = vm_statistics({}, physically_backed=False)
+    assert stats.memory is not None and stats.memory.working_set_bytes == 0
 
 
 def test_vm_stats_as_container_stats() -> None:
-    told = vm_as_container(PROPERTIES, physically_backed=False)
-    assert told["Processor"] == {"TotalRuntime100ns": 88_000_000}
-    assert told["Memory"]["MemoryUsageCommitBytes"] == 256 << 20
+    stats = vm_as_container(PROPERTIES, physically_backed=False)
+    assert stats["Processor"] == {"TotalRuntime100ns": 88_000_000}
+    assert stats["Memory"]["MemoryUsageCommitBytes"] == 256 << 20
 
 
 def test_signals_of_vm_sandbox_and_old_guest() -> None:
