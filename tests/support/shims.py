@@ -2,7 +2,8 @@
 test asks for it.
 
 A `Shims` acts as containerd: `start` creates a bundle, runs the launcher's `start` in it as containerd does, and
-returns a `Shim` that is connected to the printed address. The events of the shims are collected in order. At the end every daemon is killed, and leaked resources are an error.
+returns a `Shim` that is connected to the printed address. The events of the shims are collected in order. At
+the end every daemon is killed, and leaked resources are an error.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The secrets of a spec (values of variables, credential specs, registry values) are in no log line of any level: not in
-a normal lifecycle, not when HCS fails, and not when the spec is invalid."""
+"""The secrets of a spec (values of variables, credential specs, registry values) are in no log line of any level: not
+in a normal lifecycle, not when HCS fails, and not when the spec is invalid."""
 
 from __future__ import annotations
 
