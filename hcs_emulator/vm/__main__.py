@@ -8,7 +8,6 @@ import os
 import resource
 import signal
 import sys
-import tempfile
 from typing import Any
 
 from hcs_emulator.service.storage import mounts
@@ -34,6 +33,8 @@ def create_workspace(directory: str) -> str:
     try:
         mounts.mount("guest", path, "tmpfs", 0, "mode=700")
     except OSError:  # without the right to mount there are no layers either
+        import tempfile  # only here: its import costs more than the rest of this module
+
         return tempfile.mkdtemp(prefix="guest-", dir=directory)
     return path
 
