@@ -87,14 +87,14 @@ class Control:
             request = json.loads(line)
             if not isinstance(request, dict):
                 raise ValueError("a request is a JSON object")
-            answer = self._run(request)
+            response = self._run(request)
         except (ValueError, TypeError, OSError) as error:
-            request, answer = {}, {"ok": False, "error": str(error)}
-        writer.write(json.dumps(answer).encode() + b"\n")
+            request, response = {}, {"ok": False, "error": str(error)}
+        writer.write(json.dumps(response).encode() + b"\n")
         await writer.drain()
         if request.get("command") == "stop":
             self._stop()
-        elif request.get("command") == "journal" and request.get("follow") and answer["ok"]:
+        elif request.get("command") == "journal" and request.get("follow") and response["ok"]:
             await self._follow(reader, writer)
 
     def _run(self, document: dict[str, Any]) -> dict[str, Any]:

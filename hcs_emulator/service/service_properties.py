@@ -30,7 +30,7 @@ class ServiceProperties:
         if query is None:
             query = {"PropertyTypes": ["Basic"]}
         check(SERVICE_QUERY, query, "Get service properties", self.build)
-        answers = {
+        getters = {
             "Basic": self._basic,
             "ProcessorTopology": self._topology,
             "CpuGroup": lambda: {"CpuGroups": list(self.cpu_groups.values())},
@@ -38,7 +38,7 @@ class ServiceProperties:
             "QoSCapabilities": lambda: {"ProcessorQoSSupported": False},
             "Memory": self._memory,
         }
-        result: dict[str, Any] = {"Properties": [answers[name]() for name in query.get("PropertyTypes", ())]}
+        result: dict[str, Any] = {"Properties": [getters[name]() for name in query.get("PropertyTypes", ())]}
         responses = {}
         for name in query.get("PropertyQueries", {}):
             known = {

@@ -43,15 +43,15 @@ class VmWorker:
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.guest: GuestService | None = None
-        self.ended = asyncio.Event()
+        self._shut_down = asyncio.Event()
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def start(self, request: dict[str, Any]) -> None:
         settings = request["settings"]
         self.guest = GuestService(settings, create_workspace(settings["directory"]))
         self.guest.silo_started = lambda pid: self.channel.send(silo=pid)
-        self.guest.answered = lambda report: self.channel.send(guest_report=report)
-        self.guest.shut_down = self.ended.set
+        self.guest.on_report = lambda report: self.channel.send(guest_report=report)
+        self.guest.shut_down = self._shut_down.set
         self._tasks.append(asyncio.ensure_future(self.guest.run()))
 
     async def change_resources(self, request: dict[str, Any]) -> None:
@@ -67,16 +67,16 @@ class VmWorker:
         await self.guest.thaw()
 
     async def run(self) -> None:
-        answers = {
+        handlers = {
             "start": self.start,
             "resources": self.change_resources,
             "pause": self.pause,
             "resume": self.resume,
         }
-        serving = asyncio.ensure_future(self.channel.serve(answers))
-        ended = asyncio.ensure_future(self.ended.wait())
-        await asyncio.wait((serving, ended), return_when=asyncio.FIRST_COMPLETED)
-        if self.ended.is_set():
+        serving = asyncio.ensure_future(self.channel.serve(handlers))
+        shut_down = asyncio.ensure_future(self._shut_down.wait())
+        await asyncio.wait((serving, shut_down), return_when=asyncio.FIRST_COMPLETED)
+        if self._shut_down.is_set():
             self.channel.send(shut_down=True)
             await self.channel.flush()
 

@@ -248,17 +248,17 @@ class Container(ComputeSystem):
         return {"LimitsEnforced": enforced, "MemoryLimitBreaches": self._breaches}
 
     def properties(self, types: list[str]) -> dict[str, Any]:
-        answer = self.basic_properties()
+        properties = self.basic_properties()
         if types:
             self.require_alive()
         for name in types:
             if name == "TerminateOnLastHandleClosed":
-                answer[name] = self.terminates_on_last_handle
+                properties[name] = self.terminates_on_last_handle
             elif name in ("Statistics", "ProcessList"):
                 self.require_running(f"tell {name}")
                 assert self.silo is not None
-                answer[name] = self.silo.statistics() if name == "Statistics" else self.silo.process_list()
-        return answer
+                properties[name] = self.silo.statistics() if name == "Statistics" else self.silo.process_list()
+        return properties
 
 
 def _refuse(problem: str, place: str) -> HcsError:

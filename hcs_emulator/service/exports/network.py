@@ -28,8 +28,8 @@ async def create_object(call: Call) -> Reply:
     settings = call.document("settings", code=HCN_E_INVALID_JSON)
     if settings is None:
         raise HcsError(HCN_E_INVALID_JSON, f"[{call.name}] no settings", data="$")
-    made = call.host.network.create(_collection(call), call.text("id"), settings, network)
-    return Reply(handle=call.open(made).number)
+    created = call.host.network.create(_collection(call), call.text("id"), settings, network)
+    return Reply(handle=call.open(created).number)
 
 
 @export("HcnOpenNetwork", "HcnOpenNamespace", "HcnOpenEndpoint")

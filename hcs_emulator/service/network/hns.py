@@ -32,8 +32,8 @@ def _route(network: Network, method: str, parts: list[str], body: str | None) ->
         if method == "GET":
             return list(network.collection(collection).values())
         if method == "POST":
-            made = network.create(collection, "00000000-0000-0000-0000-000000000000", parse(body, "HNSCall") or {})
-            return network.get(collection, made.id)
+            created = network.create(collection, "00000000-0000-0000-0000-000000000000", parse(body, "HNSCall") or {})
+            return network.get(collection, created.id)
     try:
         found = network.get(collection, parts[1])
     except HcsError as failure:

@@ -95,7 +95,7 @@ class Channel:
     ) -> None:
         """Send a request that has no answer, or whose answer `call` awaits."""
         if self.closed:
-            raise ClosedError("the silo has ended")
+            raise ClosedError("the silo has exited")
         body = b"".join(os.fsencode(text) + b"\0" for text in strings)
         packet = _REQUEST.pack(kind, serial, flags, number, *size, *counts) + body
         ancillary = []
@@ -104,7 +104,7 @@ class Channel:
         try:
             self._socket.sendmsg([packet], ancillary)
         except (BrokenPipeError, ConnectionResetError) as error:
-            raise ClosedError("the silo has ended") from error
+            raise ClosedError("the silo has exited") from error
 
     async def call(self, kind: int, serial: int, **fields: Any) -> Reply:
         """Send a request and wait for its answer. The silo answers at once; its exit completes the call too."""
@@ -129,7 +129,7 @@ class Channel:
         self._socket.close()
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(ClosedError("the silo has ended"))
+                future.set_exception(ClosedError("the silo has exited"))
         self._waiting.clear()
 
     def _readable(self) -> None:

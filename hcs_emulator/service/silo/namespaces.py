@@ -307,7 +307,7 @@ class Silo:
         # The program creates the namespaces, leaves their pid 1 as a child of this process, reports its pid and exits.
         hello, _ = await asyncio.gather(self._hello, reaped(launcher))
         if hello.errno:
-            raise LaunchError(E_FAIL, f"the silo's {hello.stage} could not be made: {os.strerror(hello.errno)}")
+            raise LaunchError(E_FAIL, f"the silo's {hello.stage} could not be created: {os.strerror(hello.errno)}")
         self.pid = hello.number
         self._alive = True
         asyncio.get_running_loop().create_task(self._watch(self.pid))

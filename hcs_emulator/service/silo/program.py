@@ -48,10 +48,10 @@ async def reaped(pid: int) -> int:
     """Wait for a child without blocking, and return its wait status."""
     loop = asyncio.get_running_loop()
     pidfd = os.pidfd_open(pid)
-    ended: asyncio.Future[None] = loop.create_future()
+    exited: asyncio.Future[None] = loop.create_future()
     try:
-        loop.add_reader(pidfd, _complete, ended)
-        await ended
+        loop.add_reader(pidfd, _complete, exited)
+        await exited
     finally:
         loop.remove_reader(pidfd)
         os.close(pidfd)

@@ -187,26 +187,26 @@ class VirtualMachine(ComputeSystem):
         }
 
     def properties(self, types: list[str]) -> dict[str, Any]:
-        answer = self.basic_properties()
+        properties = self.basic_properties()
         if types:
             self.require_alive()
         for name in types:
             if name == "TerminateOnLastHandleClosed":
-                answer[name] = self.terminates_on_last_handle
+                properties[name] = self.terminates_on_last_handle
             elif name == "Statistics":
                 self._require_worker(name)
                 assert self.worker is not None
-                answer[name] = self.worker.statistics()
+                properties[name] = self.worker.statistics()
             elif name == "Memory":
                 self._require_worker(name)
-                answer[name] = self._memory()
+                properties[name] = self._memory()
             elif name == "CpuGroup":
-                answer[name] = self.settings.topology["Processor"].get(
+                properties[name] = self.settings.topology["Processor"].get(
                     "CpuGroup", {"Id": "00000000-0000-0000-0000-000000000000"}
                 )
             elif name == "GuestConnection":
-                answer[name] = {}
-        return answer
+                properties[name] = {}
+        return properties
 
     def _require_worker(self, name: str) -> None:
         if self.state not in (RUNNING, PAUSED):

@@ -80,19 +80,19 @@ class Worker:
 
     async def request(self, name: str, *, timeout: float = ANSWER_TIMEOUT, **details: Any) -> dict[str, Any]:
         if self.exited.is_set():
-            raise WorkerError("the VM worker has ended")
+            raise WorkerError("the VM worker has exited")
         number = next(self._ids)
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         self._writer.write(json.dumps({"id": number, "request": name, **details}).encode() + b"\n")
         try:
-            answer: dict[str, Any] = await asyncio.wait_for(future, timeout)
+            response: dict[str, Any] = await asyncio.wait_for(future, timeout)
         except TimeoutError:
             raise WorkerError(f"the VM worker did not answer {name} in {timeout:.0f} s") from None
         finally:
             self._waiting.pop(number, None)
-        if "error" in answer:
-            raise WorkerError(answer["error"])
-        return answer
+        if "error" in response:
+            raise WorkerError(response["error"])
+        return response
 
     def signal(self, number: int) -> None:
         if not self.exited.is_set():
@@ -141,7 +141,7 @@ class Worker:
         self._writer.close()
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(WorkerError("the VM worker has ended"))
+                future.set_exception(WorkerError("the VM worker has exited"))
         self.exited.set()
 
     # stats

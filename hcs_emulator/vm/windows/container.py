@@ -140,36 +140,36 @@ class GuestContainer:
     async def execute(self, parameters: dict[str, Any], relay: dict[str, Any], sockets: str) -> int:
         if self.state != "Running" or self.silo is None:
             raise self._wrong_state("start a process")
-        dialled: dict[str, Any] = {}
+        connections: dict[str, Any] = {}
         try:
             for name, member in STREAMS:
                 if parameters.get(member):
-                    dialled[name] = await stdio_relay.dial(sockets, str(relay.get(name, "")))
+                    connections[name] = await stdio_relay.dial(sockets, str(relay.get(name, "")))
             if self._privileged_root:
                 place = {"CONTAINER_SANDBOX_MOUNT_POINT": self._privileged_root}
                 parameters = {**parameters, "Environment": place | (parameters.get("Environment") or {})}
             process = await self.silo.spawn(parameters)
         except LaunchError as error:
-            _close(dialled)
+            _close(connections)
             raise HcsError(error.hresult, error.message, data=parameters.get("CommandLine")) from error
         except BaseException:
-            _close(dialled)
+            _close(connections)
             raise
-        self._relay(process, dialled)
+        self._relay(process, connections)
         self._processes[process.pid] = process.exited
         self._running[process.pid] = process
         process.exited.add_done_callback(lambda _: self._running.pop(process.pid, None))
         return process.pid
 
-    def _relay(self, process: SiloProcess, dialled: dict[str, Any]) -> None:
-        if "StdIn" in dialled and process.stdin is not None:
-            self._background(self._relay_input(process, dialled["StdIn"], os.dup(process.stdin)))
+    def _relay(self, process: SiloProcess, connections: dict[str, Any]) -> None:
+        if "StdIn" in connections and process.stdin is not None:
+            self._background(self._relay_input(process, connections["StdIn"], os.dup(process.stdin)))
         for name, descriptor in (("StdOut", process.stdout), ("StdErr", process.stderr)):
-            if name in dialled:
+            if name in connections:
                 if descriptor is None:
-                    dialled[name].close()
+                    connections[name].close()
                 else:
-                    self._background(stdio_relay.pump_output(os.dup(descriptor), dialled[name]))
+                    self._background(stdio_relay.pump_output(os.dup(descriptor), connections[name]))
         # The pumps have duplicates; the process's own descriptors are closed when it has exited.
         process.exited.add_done_callback(lambda _: process.close())
 
@@ -228,7 +228,7 @@ class GuestContainer:
             ]
 
     def properties(self, types: list[str]) -> dict[str, Any]:
-        answer: dict[str, Any] = {
+        properties: dict[str, Any] = {
             "Id": self.id,
             "SystemType": "Container",
             "RuntimeOsType": "Windows",
@@ -237,12 +237,12 @@ class GuestContainer:
         }
         for name in types:
             if name == "SystemGUID":
-                answer[name] = self.system_guid
+                properties[name] = self.system_guid
             elif name in ("Statistics", "ProcessList"):
                 if self.silo is None or self.state != "Running":
                     raise self._wrong_state(f"tell {name}")
-                answer[name] = self.silo.statistics() if name == "Statistics" else self.silo.process_list()
-        return answer
+                properties[name] = self.silo.statistics() if name == "Statistics" else self.silo.process_list()
+        return properties
 
     def _wrong_state(self, doing: str) -> HcsError:
         if self.state == "Stopped":
@@ -255,6 +255,6 @@ class GuestContainer:
         task.add_done_callback(self._tasks.discard)
 
 
-def _close(dialled: dict[str, Any]) -> None:
-    for sock in dialled.values():
+def _close(connections: dict[str, Any]) -> None:
+    for sock in connections.values():
         sock.close()

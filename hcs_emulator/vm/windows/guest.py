@@ -73,7 +73,7 @@ class GuestService:
         self.containers: dict[str, GuestContainer] = {}
         self.shut_down: Callable[[], None] = lambda: None
         self.silo_started: Callable[[int], None] = lambda _: None
-        self.answered: Callable[[Message], None] = lambda _: None  # gets a report of every request, for the journal
+        self.on_report: Callable[[Message], None] = lambda _: None  # gets a report of every request, for the journal
         self._instance: str = settings["instance"]
         self._logs = LogForwarding(self.sockets)
         self._writer: asyncio.StreamWriter | None = None
@@ -123,7 +123,7 @@ class GuestService:
                     if frame_type & bridge_frames.KIND != bridge_frames.REQUEST:
                         raise bridge_frames.FrameError(f"a frame of type 0x{frame_type:08X}")
                     task = asyncio.get_running_loop().create_task(
-                        self._answer(frame_type & bridge_frames.PROCEDURE, number, body)
+                        self._respond(frame_type & bridge_frames.PROCEDURE, number, body)
                     )
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
@@ -133,7 +133,7 @@ class GuestService:
             self._writer.close()
             self._writer = None
 
-    async def _answer(self, procedure: int, number: int, body: bytes) -> None:
+    async def _respond(self, procedure: int, number: int, body: bytes) -> None:
         activity, message = NULL, None
         started, clock = time.time(), time.perf_counter()
         try:
@@ -147,15 +147,15 @@ class GuestService:
             if procedure != bridge_frames.NEGOTIATE and not self._negotiated:
                 raise HcsError(HCS_E_PROTOCOL_ERROR, "the protocol has not been negotiated")
             messages.check_request(procedure, message, self.build)
-            answer = {"Result": 0} | await function(str(message.get("ContainerId", "")), message)
+            response = {"Result": 0} | await function(str(message.get("ContainerId", "")), message)
         except HcsError as error:
-            answer = _failure(error)
+            response = _failure(error)
         except Exception as error:
             traceback.print_exc()
-            answer = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
+            response = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
         # The journal first: a host that has its response may terminate the VM at once, before the report is sent.
-        self.answered(messages.report(procedure, message, answer, started, time.perf_counter() - clock))
-        self._send(bridge_frames.RESPONSE | procedure, number, {"ActivityId": activity} | answer)
+        self.on_report(messages.report(procedure, message, response, started, time.perf_counter() - clock))
+        self._send(bridge_frames.RESPONSE | procedure, number, {"ActivityId": activity} | response)
 
     def _send(self, frame_type: int, number: int, message: Message) -> None:
         if self._writer is None:

@@ -96,14 +96,14 @@ _NAMES = {
 }
 
 
-def report(procedure: int, message: Any, answer: dict[str, Any], started: float, duration: float) -> dict[str, Any]:
+def report(procedure: int, message: Any, response: dict[str, Any], started: float, duration: float) -> dict[str, Any]:
     """A request and its response for the journal: documents in strings as JSON."""
     return {
         "procedure": _NAMES.get(procedure, f"0x{procedure:08X}"),
         "arguments": _unfold(message) if isinstance(message, dict) else {},
-        "result": answer["Result"] & 0xFFFFFFFF,
-        "errors": answer.get("ErrorRecords", []),
-        "answer": _unfold({name: value for name, value in answer.items() if name not in ("Result", "ErrorRecords")}),
+        "result": response["Result"] & 0xFFFFFFFF,
+        "errors": response.get("ErrorRecords", []),
+        "answer": _unfold({name: value for name, value in response.items() if name not in ("Result", "ErrorRecords")}),
         "started": started,
         "duration": duration,
     }
