@@ -188,3 +188,4 @@ def warm_up(context: ShimContext) -> None:
     if options.values.sandbox_isolation == runtime_options.HYPERVISOR:
         __import__("shim.uvm.container")
         __import__("shim.uvm.sandbox_vm")
+        __import__("shim.uvm.windows.guest")

@@ -172,7 +172,7 @@ class VmContainer(BaseContainer):
         """Stop all that runs in it, but not the VM: the VM still has to send output that was written."""
         attempts = ((False, SHUTDOWN_SECONDS), (True, TERMINATE_SECONDS))
         for force, seconds in attempts[1:] if self._init_failed else attempts:
-            if self._exited.is_set() or self.vm.is_gone:
+            if self._exited.is_set() or self.vm.has_exited:
                 return True
             try:
                 self.vm.gcs.shut_down_container(self.id, force=force)
@@ -190,12 +190,12 @@ class VmContainer(BaseContainer):
         releases = [*reversed(self.releases), *reversed(self.layer_releases)]
         self.releases, self.layer_releases = [], []
         for release in releases:
-            if self.vm.is_gone:
+            if self.vm.has_exited:
                 return
             try:
                 release()
             except (HcsError, OSError) as error:
-                if not self.vm.is_gone:
+                if not self.vm.has_exited:
                     self.log.warning("failed to release VM resource", error=error)
 
     def _delete_state(self) -> None:

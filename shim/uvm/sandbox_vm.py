@@ -65,7 +65,7 @@ class SandboxVm(NullContainer):
 
     def _teardown(self, stopped: bool) -> None:
         """Terminate the VM, and with it everything in the pod."""
-        if self.vm.namespace and not self.vm.is_gone:
+        if self.vm.namespace and not self.vm.has_exited:
             self.vm.network.remove(self.vm.namespace)
         self.vm.close()
         release_ledger(self.ledger, self._warn)

@@ -148,8 +148,8 @@ class Vm:
         return self.guest.shares
 
     @property
-    def is_gone(self) -> bool:
-        """Nothing in it can be reached any more."""
+    def has_exited(self) -> bool:
+        """It has exited or is being closed: nothing in it can be reached any more."""
         return self._exit.fired or self._closing
 
     def on_exit(self, callback: Callable[[], object]) -> None:
@@ -173,7 +173,7 @@ class Vm:
     def _gcs_closed(self, reason: str) -> None:
         """From any thread. Without GCS the VM is of no use and only holds memory."""
         self.stdio.close()
-        if not self.is_gone:
+        if not self.has_exited:
             self._log.error("GCS connection lost, terminating utility VM", reason=reason)
             self.close_soon()
 
@@ -184,9 +184,9 @@ class Vm:
         if self._gcs is not None:
             self._gcs.close()
 
-    def abandon(self, reason: str) -> None:
+    def terminate_unresponsive(self, reason: str) -> None:
         """Its guest hangs: close it, and everything in it."""
-        if not self.is_gone:
+        if not self.has_exited:
             self._log.error("terminating utility VM: guest not responding", reason=reason)
             self.close()
 

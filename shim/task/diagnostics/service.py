@@ -87,7 +87,7 @@ def log_stacks(pod: Pod, context: ShimContext) -> None:
 
 
 def _guest_stacks(vm: Vm) -> str:
-    if vm.is_gone:
+    if vm.has_exited:
         return "(no guest stacks: the VM has exited)"
     if not vm.gcs.supports(STACKS_SUPPORTED):
         return "(no guest stacks: this guest does not support it)"
@@ -102,7 +102,7 @@ def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
     request = api.ShareRequest.decode(call.payload)
     pod.task(context.id)
     vm = pod.vm
-    if vm is None or vm.is_gone:
+    if vm is None or vm.has_exited:
         raise failed_precondition(f"{context.id!r} has no running utility VM to share {request.host_path!r} with")
     if not is_absolute_in_container(request.uvm_path):
         raise invalid_argument(f"uvm_path is {request.uvm_path!r}: give an absolute path in the VM, such as C:\\shared")
@@ -130,7 +130,7 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
         raise failed_precondition("a terminal has no error stream of its own; leave stderr empty")
     pod.task(context.id)
     vm = pod.vm
-    if vm is not None and vm.is_gone:
+    if vm is not None and vm.has_exited:
         raise failed_precondition(f"the VM of {context.id!r} has exited; nothing can run in it")
     io = open_stdio(
         request.stdin, request.stdout, request.stderr, request.terminal,
@@ -263,7 +263,7 @@ def _vm(vm: Vm, properties: bool) -> dict[str, object]:
     found: dict[str, object] = {
         "id": vm.id,
         "runtime_id": vm.runtime_id,
-        "is_gone": vm.is_gone,
+        "is_gone": vm.has_exited,
         "namespace": vm.namespace,
         "settings": {name: getattr(vm.settings, name, None) for name in ("processors", "memory_mb")},
     }

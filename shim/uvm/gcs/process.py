@@ -98,7 +98,7 @@ class VmProcess(ExitEvent):
     def _watch_exit(self) -> None:
         if not self._exited.wait(KILL_SECONDS):
             process = f"process {self.pid} of {self._container_id}"
-            self._vm.abandon(f"{process} did not exit {KILL_SECONDS:.0f} s after it was killed")
+            self._vm.terminate_unresponsive(f"{process} did not exit {KILL_SECONDS:.0f} s after it was killed")
 
     def _terminate_without_streams(self) -> None:
         """It runs, but its output cannot be read."""
