@@ -1,69 +1,59 @@
-"""The demo from beginning to end: its parts, then the proof; whatever happens in between, everything is cleaned up."""
+"""The demo from beginning to end: its parts, then the leak checks. Everything is cleaned up, also after a failure."""
 
 from __future__ import annotations
 
-import json
 import platform
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from runhcs.demo import (
-    DemoError,
-    containerd,
-    ctr_part,
-    leftovers,
-    process_part,
-    process_tree,
-    requirements,
-    vm_part,
-)
-from runhcs.demo import (
-    keep as keeping,
-)
-from runhcs.demo.events import Events
-from runhcs.demo.screen import Screen
-from runhcs.demo.workspace import Workspace
+from runhcs.demo import DemoError, containers, ctr, leak_checks
+from runhcs.demo.containerd_stub import EventsEndpoint
+from runhcs.demo.output import Screen
+from runhcs.demo.workspace import NAMESPACE, Workspace, check_prerequisites
+from runhcs.reports import as_json
 from shim.version import VERSION
 
-# All mean the same: stop, and clean up.
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Each of them stops the demo and cleans up.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-Play = Callable[[Workspace, Events, Screen], dict[str, Any]]
+Play = Callable[[Workspace, EventsEndpoint, Screen], dict[str, Any]]
 PARTS: list[tuple[str, str, Play]] = [
-    ("process", "A process-isolated container, the shim driven as containerd drives it", process_part.run_and_exit),
-    ("exec", "A container that is looked into while it runs", process_part.look_into),
-    ("vm", "Hypervisor isolation: a container in a utility VM of its own", vm_part.run_isolated),
-    ("pod", "A pod: two containers in one utility VM", vm_part.run_pod),
+    ("process", "A process-isolated container, with the shim driven as containerd does", containers.run_until_exit),
+    ("exec", "A running container: exec, pids, stats, kill", containers.run_exec_and_kill),
+    ("vm", "Hypervisor isolation: a container in a utility VM of its own", containers.run_isolated),
+    ("pod", "A pod: two containers in one utility VM", containers.run_pod),
 ]
 
 
-def show(*, as_json: bool, keep: bool, with_containerd: bool) -> int:
-    screen = Screen(sys.stdout, silent=as_json)
+def show(*, json_output: bool, keep: bool, with_containerd: bool) -> int:
+    screen = Screen(sys.stdout, silent=json_output)
     result: dict[str, Any] = {"ok": False, "version": VERSION, "error": None, "parts": [], "left": {}}
     began = time.monotonic()
-    for number in ENDING:
+    for number in STOP_SIGNALS:
         signal.signal(number, _interrupt)
     try:
-        requirements.check()
-        process_tree.adopt_orphans()
+        check_prerequisites()
+        leak_checks.become_subreaper()
         screen.title(
             "containerd-shim-runhcs-v1 in Python", f"{VERSION} · Python {platform.python_version()} · {_system()}"
         )
-        _run(screen, result, keep, as_json, with_containerd)
+        _run(screen, result, keep, json_output, with_containerd)
     except (DemoError, OSError, subprocess.SubprocessError) as error:
         result["error"] = str(error)
     except KeyboardInterrupt:
         result["error"] = "interrupted"
-    left = [thing for found in result["left"].values() for thing in found]
-    result["ok"] = result["error"] is None and not left
+    leaked = [one for found in result["left"].values() for one in found]
+    result["ok"] = result["error"] is None and not leaked
     result["seconds"] = round(time.monotonic() - began, 1)
-    if as_json:
-        print(json.dumps(result, indent=2))
+    if json_output:
+        print(as_json(result))
     elif result["error"] is not None:
         print(f"runhcs demo: {result['error']}", file=sys.stderr)
     if result["error"] == "interrupted":
@@ -71,61 +61,86 @@ def show(*, as_json: bool, keep: bool, with_containerd: bool) -> int:
     return 0 if result["ok"] else 1
 
 
-def _run(screen: Screen, result: dict[str, Any], keep: bool, as_json: bool, with_containerd: bool) -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+def _run(screen: Screen, result: dict[str, Any], keep: bool, json_output: bool, with_containerd: bool) -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     workspace = Workspace()
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     result["directory"] = str(workspace.directory)
-    events: Events | None = None
+    events: EventsEndpoint | None = None
     try:
         workspace.start_emulator()
-        events = Events(workspace.directory / "t.sock")
+        events = EventsEndpoint(workspace.directory / "t.sock")
         for name, title, play in PARTS:
             screen.part(len(result["parts"]) + 1, title)
             part: dict[str, Any] = {"name": name}
             result["parts"].append(part)
             part |= play(workspace, events, screen)
-        if with_containerd and containerd.is_installed():
+        if with_containerd and ctr.is_installed():
             screen.part(len(result["parts"]) + 1, "The same with ctr, on a real containerd")
-            result["parts"].append({"name": "containerd"} | ctr_part.run_with_ctr(workspace, screen))
+            result["parts"].append({"name": "containerd"} | ctr.run_with_ctr(workspace, screen))
         elif with_containerd:
             screen.line()
-            screen.paragraph("With containerd and ctr installed (`apt-get install containerd`) there is more to see.")
+            screen.paragraph("One part needs containerd and ctr, which are missing: `apt-get install containerd`.")
         if keep:
-            keeping.wait(workspace, Screen(sys.stderr) if as_json else screen)
+            _wait_for_interrupt(workspace, Screen(sys.stderr) if json_output else screen)
     finally:
-        # A second Ctrl-C would only leave things behind. Everything from here on has a bound.
-        for number in ENDING:
+        # A second Ctrl-C would only leak resources. Every step from here on has a timeout.
+        for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         if events is not None:
             events.close()
-        _prove(workspace, screen, result)
+        _check_leaks(workspace, screen, result)
 
 
-def _prove(workspace: Workspace, screen: Screen, result: dict[str, Any]) -> None:
-    """Stop everything, look for whatever could be left, show it, and remove it."""
-    screen.part(len(result["parts"]) + 1, "What is left behind")
-    left: dict[str, list[str]] = result["left"]
-    made = _count_systems(workspace)
+def _check_leaks(workspace: Workspace, screen: Screen, result: dict[str, Any]) -> None:
+    """Stop everything, check for leaked resources, report them, and remove them."""
+    screen.part(len(result["parts"]) + 1, "Leak checks")
+    created = _count_systems(workspace)
 
-    def tell(name: str, found: list[str], text: str) -> None:
-        left[name] = found
-        screen.tick(not found, name, text if not found else "left: " + ", ".join(found))
+    def report(name: str, found: list[str], text: str) -> None:
+        result["left"][name] = found
+        screen.check(not found, name, text if not found else "leaked: " + ", ".join(found))
 
     if workspace.containerd is not None:
         workspace.containerd.stop()
-    running = leftovers.settle(lambda: leftovers.compute_systems(workspace)) if workspace.service is not None else []
-    tell("compute systems", running, f"none, and no open handle, of the {made} that were created")
+    running = workspace.service is not None
+    systems = leak_checks.settle(lambda: leak_checks.compute_systems(workspace)) if running else []
+    report("compute systems", systems, f"none, and no open handle, of the {created} that were created")
     workspace.stop_emulator()
-    own: set[int] = set()
-    tell("processes", leftovers.settle(lambda: leftovers.processes(own)), "none that descends from this one")
-    tell("mounts", leftovers.mounts(workspace), f"none below {workspace.directory}")
-    tell("sockets", leftovers.sockets(workspace), "none, open or forgotten")
-    tell("control groups", leftovers.settle(lambda: leftovers.control_groups(workspace)), "none of the emulator's")
-    tell("bundles, layers", leftovers.bundles(workspace), "none but the base layer")
-    leftovers.remove_by_force(workspace, own)
-    tell("files", leftovers.directory(workspace), f"{workspace.directory} is removed")
+    report("processes", leak_checks.settle(leak_checks.processes), "no descendant of this process")
+    report("mounts", leak_checks.mounts(workspace), f"none below {workspace.directory}")
+    report("sockets", leak_checks.sockets(workspace), "none, open or stale")
+    report("control groups", leak_checks.settle(lambda: leak_checks.control_groups(workspace)), "none of the emulator")
+    report("bundles, layers", leak_checks.bundles(workspace), "none but the base layer")
+    leak_checks.remove_all(workspace)
+    report("files", leak_checks.directory(workspace), f"{workspace.directory} is removed")
     screen.line()
+
+
+def _wait_for_interrupt(workspace: Workspace, screen: Screen) -> None:
+    """--keep: keep everything running until Ctrl-C, and suggest commands."""
+    runhcs = shlex.quote(str(Path(sys.executable).with_name("runhcs")))
+    screen.head("kept running", "Ctrl-C here stops it and cleans up; paste these into another terminal:")
+    lines = [
+        (f"export HCS_EMULATOR_DIR={workspace.hcs}", ""),
+        (f"alias runhcs={runhcs}", ""),
+        ("runhcs emulator status", "its compute systems"),
+        ("tail -f $HCS_EMULATOR_DIR/journal.jsonl", "every HCS call, one per line"),
+    ]
+    if workspace.containerd is not None:
+        lines += [
+            (f"cd {workspace.directory}", ""),
+            (f"export CONTAINERD_ADDRESS=$PWD/c.sock CONTAINERD_NAMESPACE={NAMESPACE}", ""),
+            (f"ctr run --rm --tty --runtime {ctr.RUNTIME} --config shell.json shell", "type exit to leave"),
+            ("runhcs emulator fault add --call HcsCreateProcess --nth 1 --error 0x80070005", ""),
+            (f"ctr run --rm --runtime {ctr.RUNTIME} --config hello.json hello", "this one fails"),
+        ]
+    for command, comment in lines:
+        screen.suggestion(command, comment)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        screen.line()
 
 
 def _count_systems(workspace: Workspace) -> int:

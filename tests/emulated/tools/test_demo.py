@@ -1,4 +1,4 @@
-"""`runhcs demo` without containerd: what it reports is what happened, and what is left behind does not escape it."""
+"""`runhcs demo` without containerd: its result, its cleanup and its leak checks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from runhcs.demo import leftovers, process_tree
-from runhcs.demo.screen import Phase, Screen, visible
+from runhcs.demo import leak_checks
+from runhcs.demo.output import Phase, Screen
 from runhcs.demo.workspace import Workspace
 from tests.support.eventually import eventually
 
@@ -47,7 +47,7 @@ def texts(part: dict[str, Any], name: str) -> list[str]:
     return [entry["text"] for entry in part["happened"] if entry["name"] == name]
 
 
-def test_the_result_as_data(environment: dict[str, str]) -> None:
+def test_json_result_has_all_parts_and_no_leaks(environment: dict[str, str]) -> None:
     done = subprocess.run(
         command("--json"), env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
@@ -93,10 +93,10 @@ def test_the_result_as_data(environment: dict[str, str]) -> None:
     assert not any(result["left"].values())
 
 
-def test_what_people_see(environment: dict[str, str]) -> None:
+def test_text_output_is_plain_and_fits_100_columns(environment: dict[str, str]) -> None:
     done = subprocess.run(command(), env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "\x1b" not in done.stdout  # nobody sees colours in a pipe
+    assert "\x1b" not in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) <= 100
     parts = re.split(r"^ \d  .* ─+$", done.stdout, flags=re.MULTILINE)
     assert all(len(part.splitlines()) < 50 for part in parts), "a part fills more than a screen"
@@ -104,24 +104,24 @@ def test_what_people_see(environment: dict[str, str]) -> None:
 
 
 class Kept:
-    """A demo that waits, as --keep makes it, so that a test can interfere."""
+    """A demo that waits (--keep), so that a test can leak something."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
             command("--json", "--keep"), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert self.process.stderr is not None
-        said = ""
-        while "Ctrl-C" not in said:
+        text = ""
+        while "Ctrl-C" not in text:
             line = self.process.stderr.readline()
-            assert line, f"the demo ended: {said}"
-            said += line
+            assert line, f"the demo exited: {text}"
+            text += line
         for line in self.process.stderr:
             if "HCS_EMULATOR_DIR=" in line:
                 self.hcs = Path(line.partition("HCS_EMULATOR_DIR=")[2].strip())
                 break
 
-    def end(self) -> tuple[int, dict[str, Any]]:
+    def stop(self) -> tuple[int, dict[str, Any]]:
         self.process.send_signal(signal.SIGINT)
         out, _ = self.process.communicate(timeout=TIMEOUT)
         return self.process.returncode, json.loads(out)
@@ -132,16 +132,16 @@ def kept(environment: dict[str, str]) -> Iterator[Kept]:
     demo = Kept(environment)
     yield demo
     if demo.process.poll() is None:
-        demo.end()
+        demo.stop()
 
 
-def test_kept_and_ended_in_order(kept: Kept) -> None:
+def test_keep_runs_until_sigint_and_cleans_up(kept: Kept) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runhcs", "emulator", "--directory", str(kept.hcs), "status"],
         capture_output=True, text=True, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and "calls so far" in done.stdout
-    code, result = kept.end()
+    code, result = kept.stop()
     assert code == 0 and result["ok"]
     assert not kept.hcs.exists()
 
@@ -156,30 +156,30 @@ os._exit(0)
 """
 
 
-def test_a_compute_system_left_behind_is_found_and_removed(kept: Kept) -> None:
+def test_leaked_compute_system_is_reported_and_removed(kept: Kept) -> None:
     env = os.environ | {"HCS_EMULATOR_DIR": str(kept.hcs)}
     subprocess.run([sys.executable, "-c", CREATE], env=env, check=True, timeout=TIMEOUT)
-    code, result = kept.end()
+    code, result = kept.stop()
     assert code == 1 and not result["ok"]
     assert "stray" in result["left"]["compute systems"][0]
     assert not result["left"]["processes"] and not kept.hcs.exists()
 
 
-def test_a_mount_left_behind_is_found_and_removed(kept: Kept) -> None:
+def test_leaked_mount_is_reported_and_removed(kept: Kept) -> None:
     point = kept.hcs.parent / "left"
     point.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "stray", point], check=True, timeout=TIMEOUT)
-    code, result = kept.end()
+    code, result = kept.stop()
     assert code == 1
     assert result["left"]["mounts"] == [str(point)]
     assert not point.exists()
 
 
-def test_interrupted_while_it_works(environment: dict[str, str]) -> None:
+def test_sigint_during_a_container_lifecycle_cleans_up(environment: dict[str, str]) -> None:
     process = subprocess.Popen(command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     seen = ""
-    while "Create" not in seen:  # in the midst of a container's life
+    while "Create" not in seen:
         seen += process.stdout.readline()
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=TIMEOUT)
@@ -187,47 +187,47 @@ def test_interrupted_while_it_works(environment: dict[str, str]) -> None:
     assert "interrupted" in error and "✗" not in out and out.count("✓") == 7
 
 
-def test_cleans_up_though_nobody_reads_it_any_more(environment: dict[str, str]) -> None:
+def test_closed_stdout_does_not_prevent_cleanup(environment: dict[str, str]) -> None:
     process = subprocess.Popen(command(), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    assert process.wait(TIMEOUT) is not None  # and the fixture finds nothing left of it
+    assert process.wait(TIMEOUT) is not None  # the fixture checks the directory
 
 
-class TestLeftovers:
+class TestLeakChecks:
     @pytest.fixture
     def workspace(self) -> Iterator[Workspace]:
         workspace = Workspace()
         yield workspace
         workspace.remove()
 
-    def test_nothing(self, workspace: Workspace) -> None:
-        for look in (leftovers.mounts, leftovers.sockets, leftovers.control_groups, leftovers.bundles):
+    def test_new_workspace_has_no_leaks(self, workspace: Workspace) -> None:
+        for look in (leak_checks.mounts, leak_checks.sockets, leak_checks.control_groups, leak_checks.bundles):
             assert look(workspace) == []
 
-    def test_sockets(self, workspace: Workspace) -> None:
+    def test_open_and_stale_sockets_are_found(self, workspace: Workspace) -> None:
         path = workspace.sockets / "stray"
         with socket.socket(socket.AF_UNIX) as open_socket:
             open_socket.bind(str(path))
-            assert leftovers.sockets(workspace) == [str(path)]
-        assert leftovers.sockets(workspace) == [str(path)]  # nobody has it open, but it is there
+            assert leak_checks.sockets(workspace) == [str(path)]
+        assert leak_checks.sockets(workspace) == [str(path)]  # closed, but the file is there
         path.unlink()
-        assert leftovers.sockets(workspace) == []
+        assert leak_checks.sockets(workspace) == []
 
-    def test_bundles_and_scratch_layers(self, workspace: Workspace) -> None:
+    def test_bundles_and_scratch_layers_are_found(self, workspace: Workspace) -> None:
         (workspace.directory / "bundles" / "c1").mkdir(parents=True)
         scratch = workspace.scratch("c1")
-        assert leftovers.bundles(workspace) == [str(workspace.directory / "bundles" / "c1"), str(scratch)]
+        assert leak_checks.bundles(workspace) == [str(workspace.directory / "bundles" / "c1"), str(scratch)]
 
-    def test_processes_that_left_their_parent(self) -> None:
-        """In a process of its own, since being a reaper cannot be undone."""
+    def test_daemonized_processes_are_found_and_killed(self) -> None:
+        """In a process of its own, because a subreaper cannot be undone."""
         script = (
-            "import subprocess\nfrom runhcs.demo import family, leftovers\nfamily.adopt_orphans()\n"
+            "import subprocess\nfrom runhcs.demo import leak_checks\nleak_checks.become_subreaper()\n"
             "subprocess.run(['sh', '-c', 'setsid sleep 600 >/dev/null 2>&1 &'], check=True)\n"
-            "print(leftovers.settle(lambda: [] if leftovers.processes(set()) else ['none']))\n"
-            "print(leftovers.processes(set()))\n"
-            "family.end(family.descendants(), set())\nprint(leftovers.processes(set()))\n"
+            "print(leak_checks.settle(lambda: [] if leak_checks.processes() else ['none']))\n"
+            "print(leak_checks.processes())\n"
+            "leak_checks.kill_processes(leak_checks.descendants())\nprint(leak_checks.processes())\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", script], capture_output=True, text=True, timeout=TIMEOUT, check=True
@@ -236,15 +236,15 @@ class TestLeftovers:
         assert waited == "[]" and "sleep 600" in found and afterwards == "[]"
 
 
-def test_descendants_are_told_from_others() -> None:
+def test_descendants_include_children_only() -> None:
     child = subprocess.Popen(["sleep", "600"])
     try:
-        assert child.pid in process_tree.descendants()
-        assert child.pid not in process_tree.descendants(child.pid)
+        assert child.pid in leak_checks.descendants()
+        assert child.pid not in leak_checks.descendants(child.pid)
     finally:
         child.kill()
         child.wait()
-    eventually(lambda: child.pid not in process_tree.descendants(), "the child's end")
+    eventually(lambda: child.pid not in leak_checks.descendants(), "exit of the child")
 
 
 class TestScreen:
@@ -259,11 +259,13 @@ class TestScreen:
 
             yield show
 
-    def test_long_lines_are_cut_within_colours(self, shown: Callable[..., list[str]]) -> None:
-        (line,) = shown(lambda screen: screen.line(screen.paint("x" * 300, "red")), colour=True)
-        assert visible(line) == 100 and line.endswith("\x1b[0m…")
+    def test_long_lines_end_in_an_ellipsis(self, shown: Callable[..., list[str]]) -> None:
+        (line,) = shown(lambda screen: screen.line("[bold] ", ("x" * 300, "red")), colour=True)
+        visible = re.sub(r"\x1b\[[0-9;]*m", "", line)
+        assert len(visible) == 100 and visible.startswith("[bold] xxx") and visible.endswith("x…")
+        assert line.count("\x1b[31m") == 1 and line.endswith("\x1b[0m")
 
-    def test_bars_share_a_scale(self, shown: Callable[..., list[str]]) -> None:
+    def test_timeline_bars_share_a_scale(self, shown: Callable[..., list[str]]) -> None:
         lines = shown(lambda screen: screen.timeline([Phase("a", 0, 50), Phase("b", 50, 100), Phase("c", 99.99, 100)]))
         widths = [line.count("█") for line in lines]
         assert widths[0] == widths[1] == 36

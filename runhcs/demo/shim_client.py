@@ -1,8 +1,8 @@
-"""A shim, started and spoken to exactly as containerd does it, each step shown.
+"""A shim, started and called exactly as containerd does it; each step is recorded.
 
 containerd writes a bundle, runs `containerd-shim-runhcs-v1 … start` in it, reads the address of the daemon's socket
-from its stdout, and from then on speaks the task API over ttrpc. The daemon sends events to containerd's own ttrpc
-endpoint and its log to a FIFO in the bundle. When the task is gone, containerd runs `… delete` and removes the bundle.
+from its stdout, and then calls the task API over ttrpc. The daemon sends events to the ttrpc endpoint of containerd and
+its log to a FIFO in the bundle. After the task is deleted, containerd runs `… delete` and removes the bundle.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import time
 from pathlib import Path
 from typing import Any, TypeVar
 
-from runhcs.demo import DemoError, process_tree
-from runhcs.demo.events import status_text
-from runhcs.demo.record import CALL, OUTPUT, Record
-from runhcs.demo.streams import Output
-from runhcs.demo.workspace import NAMESPACE, Workspace
+from runhcs.demo import DemoError
+from runhcs.demo.containerd_stub import OutputFifo, status_text
+from runhcs.demo.leak_checks import descendants, is_running, kill_processes
+from runhcs.demo.output import CALL, OUTPUT, Record
+from runhcs.demo.workspace import NAMESPACE, Workspace, run_command
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
@@ -33,7 +33,8 @@ TASK = "containerd.task.v2.Task"
 PROCESS_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Process"
 COMMAND_TIMEOUT = 20.0
 CALL_TIMEOUT = 20.0
-END_TIMEOUT = 10.0
+EXIT_TIMEOUT = 10.0
+STATES = ("unknown", "created", "running", "stopped", "paused", "pausing")
 
 Answer = TypeVar("Answer", bound=Message)
 
@@ -54,26 +55,26 @@ class Shim:
         self.pid = 0
         self._closed = False
         self.first_byte: float | None = None
-        self.outputs: list[Output] = []
+        self.outputs: list[OutputFifo] = []
         self._client: Client | None = None
         self.bundle = workspace.directory / "bundles" / id
         self.bundle.mkdir(parents=True)
         (self.bundle / "config.json").write_text(json.dumps(spec, indent=2))
         self._log: list[str] = []
-        self._log_reader = Output(self.bundle / "log", self._log.append)
+        self._log_reader = OutputFifo(self.bundle / "log", self._log.append)
 
-    def note(self, kind: str, name: str, text: str, **data: Any) -> None:
-        self.record.note(kind, name, text, about=self.id, **data)
+    def _add(self, kind: str, name: str, text: str, **data: Any) -> None:
+        self.record.add(kind, name, text, about=self.id, **data)
 
-    # Its two commands.
+    # The commands `start` and `delete`.
 
     def launch(self) -> None:
         began = self.record.now()
         address = self._command("start").decode()
         self.pid = int((self.bundle / "shim.pid").read_text())
-        self.record.phase("shim start", began)
+        self.record.add_phase("shim start", began)
         where = f"daemon {self.pid} listens on …/{Path(address).name[:12]}…" if self.pod is None else "the pod's daemon"
-        self.note(CALL, "shim start", where)
+        self._add(CALL, "shim start", where)
         began = self.record.now()
         connection = socket.socket(socket.AF_UNIX)
         connection.settimeout(CALL_TIMEOUT)
@@ -81,9 +82,9 @@ class Shim:
         connection.settimeout(None)
         self._client = Client(connection)
         connected = self.call("Connect", api.ConnectRequest(id=self.id), api.ConnectResponse)
-        self.record.phase("connect", began)
+        self.record.add_phase("connect", began)
         if self.pod is None:
-            self.note(CALL, "Connect", f"shim {connected.shim_pid}, no task yet")
+            self._add(CALL, "Connect", f"shim {connected.shim_pid}, no task yet")
 
     def _command(self, action: str) -> bytes:
         flags = ["-namespace", NAMESPACE, "-address", str(self.workspace.directory / "c.sock")]
@@ -96,7 +97,7 @@ class Shim:
             "MAX_SHIM_VERSION": "2",
             "GOMAXPROCS": "2",
         }
-        done = process_tree.run(
+        done = run_command(
             [str(self.workspace.launcher), *flags, action], cwd=self.bundle, env=env, timeout=COMMAND_TIMEOUT,
             stdin=self.options.encode() if self.options is not None and action == "start" else b"",
         )  # fmt: skip
@@ -108,7 +109,7 @@ class Shim:
 
     def call(self, method: str, request: Message, answer: type[Answer], timeout: float = CALL_TIMEOUT) -> Answer:
         if self._client is None:
-            raise DemoError(f"{method} of {self.id} before its shim was launched")
+            raise DemoError(f"{method} of {self.id} before its shim was started")
         try:
             return answer.decode(self._client.call(TASK, method, request.encode(), timeout=timeout))
         except (StatusError, ClosedError) as error:
@@ -122,27 +123,27 @@ class Shim:
             stdout=self._output(self.id, is_init=True),
         )  # fmt: skip
         self.call("Create", request, api.CreateTaskResponse)
-        self.record.phase("create", began)
-        self.note(CALL, "Create", text)
+        self.record.add_phase("create", began)
+        self._add(CALL, "Create", text)
 
     def start(self) -> None:
         began = self.record.now()
         pid = self.call("Start", api.StartRequest(id=self.id), api.StartResponse).pid
-        self.record.phase("start", began)
-        self.note(CALL, "Start", f"pid {pid}")
+        self.record.add_phase("start", began)
+        self._add(CALL, "Start", f"pid {pid}")
 
     def wait(self, exec_id: str = "") -> int:
         return self.call("Wait", api.WaitRequest(id=self.id, exec_id=exec_id), api.WaitResponse).exit_status
 
-    def run_to_its_end(self) -> None:
-        """Start and wait. containerd waits before it starts, so that no exit is missed."""
+    def run_until_exit(self) -> None:
+        """Start and wait. Like containerd, it calls Wait before Start, so that no exit is missed."""
         exits: list[int] = []
 
         def wait() -> None:
             try:
                 exits.append(self.wait())
             except DemoError:
-                pass  # its absence will be noticed
+                pass  # reported below
 
         waiter = threading.Thread(target=wait, daemon=True)
         waiter.start()
@@ -151,29 +152,29 @@ class Shim:
         waiter.join(CALL_TIMEOUT)
         exited = self.record.now()
         if not exits:
-            raise DemoError(f"Wait of {self.id} has not answered {CALL_TIMEOUT:.0f} s after the start")
-        self.note(CALL, "Wait", f"exit status {status_text(exits[0])}", exit_status=exits[0])
+            raise DemoError(f"Wait of {self.id} did not return within {CALL_TIMEOUT:.0f} s after Start")
+        self._add(CALL, "Wait", f"exit status {status_text(exits[0])}", exit_status=exits[0])
         if self.first_byte is not None:
-            self.record.phase("first byte", started, self.first_byte)
-        self.record.phase("exit", self.first_byte or started, exited)
+            self.record.add_phase("first byte", started, self.first_byte)
+        self.record.add_phase("exit", self.first_byte or started, exited)
 
     def state(self) -> str:
-        """In containerd's word."""
+        """The name of the status, as containerd prints it."""
         return STATES[self.call("State", api.StateRequest(id=self.id), api.StateResponse).status]
 
     def exec(self, exec_id: str, *args: str) -> int:
-        """A second process in the container, to its end; its exit status."""
+        """Run a second process in the container; returns its exit status."""
         process = {"args": list(args), "cwd": "C:\\", "user": {"username": "ContainerUser"}}
         packed = PackedAny(type_url=PROCESS_TYPE, value=json.dumps(process).encode())
         output = self._output(exec_id)
         request = api.ExecProcessRequest(id=self.id, exec_id=exec_id, spec=packed, stdout=output)
         self.call("Exec", request, Empty)
-        self.note(CALL, "Exec", " ".join(args))
+        self._add(CALL, "Exec", " ".join(args))
         pid = self.call("Start", api.StartRequest(id=self.id, exec_id=exec_id), api.StartResponse).pid
-        self.note(CALL, "Start", f"exec {exec_id}, pid {pid}")
+        self._add(CALL, "Start", f"exec {exec_id}, pid {pid}")
         status = self.wait(exec_id)
-        self.note(CALL, "Wait", f"exec {exec_id}, exit status {status}", exit_status=status)
-        self.outputs.pop().close(END_TIMEOUT)
+        self._add(CALL, "Wait", f"exec {exec_id}, exit status {status}", exit_status=status)
+        self.outputs.pop().close(EXIT_TIMEOUT)
         self.call("Delete", api.DeleteRequest(id=self.id, exec_id=exec_id), api.DeleteResponse)
         return status
 
@@ -182,66 +183,63 @@ class Shim:
             self.first_byte = self.record.now()
 
         def line(text: str) -> None:
-            self.note(OUTPUT, "output" if is_init else name, text)
+            self._add(OUTPUT, "output" if is_init else name, text)
 
-        output = Output(self.bundle / f"{name}-stdout", line, first if is_init else None)
+        output = OutputFifo(self.bundle / f"{name}-stdout", line, first if is_init else None)
         self.outputs.append(output)
         return str(output.path)
 
     @property
     def text(self) -> str:
-        """All that the container has printed."""
+        """Everything that the container printed."""
         return self.outputs[0].text
 
-    # Its end.
+    # Delete and shutdown.
 
     def delete(self) -> int:
-        """Delete, Shutdown, and what containerd does afterwards; the exit status."""
+        """Delete, Shutdown, and the cleanup that containerd does afterwards; returns the exit status."""
         began = self.record.now()
         status = self.call("Delete", api.DeleteRequest(id=self.id), api.DeleteResponse).exit_status
-        self.record.phase("delete", began)
-        self.note(CALL, "Delete", f"exit status {status_text(status)}")
+        self.record.add_phase("delete", began)
+        self._add(CALL, "Delete", f"exit status {status_text(status)}")
         began = self.record.now()
         self.call("Shutdown", api.ShutdownRequest(id=self.id), Empty)
         if self.pod is None:
-            self._wait_for_the_end()
+            self._wait_for_exit()
         self._command("delete")
         if self.pod is None:
-            self.record.phase("shutdown", began)
-            self.note(CALL, "Shutdown", "the daemon has ended; the delete command found nothing to free")
+            self.record.add_phase("shutdown", began)
+            self._add(CALL, "Shutdown", "the daemon has exited; the delete command had nothing to release")
         self.close()
         return status
 
-    def _wait_for_the_end(self) -> None:
-        deadline = time.monotonic() + END_TIMEOUT
-        while process_tree.is_alive(self.pid):
+    def _wait_for_exit(self) -> None:
+        deadline = time.monotonic() + EXIT_TIMEOUT
+        while is_running(self.pid):
             if time.monotonic() > deadline:
-                raise DemoError(f"the shim of {self.id} (pid {self.pid}) has not ended after Shutdown")
+                raise DemoError(f"the shim of {self.id} (pid {self.pid}) did not exit after Shutdown")
             time.sleep(0.001)
 
-    def abandon(self) -> None:
-        """For when something went wrong: end the daemon as a crash would, which `delete` is made for."""
+    def kill(self) -> None:
+        """After a failure: kill the daemon and run `delete`, as containerd does after a crash."""
         if self._closed:
             return
         try:
             pid = self.pid or int((self.bundle / "shim.pid").read_text())
-            if self.pod is None and pid in process_tree.descendants():
-                process_tree.end([pid], set())
+            if self.pod is None and pid in descendants():
+                kill_processes([pid])
             self._command("delete")
         except (DemoError, OSError, ValueError, subprocess.SubprocessError):
-            pass  # there was no daemon yet; what is left otherwise will be found
+            pass  # no daemon yet; the leak checks find everything else
         self.close()
 
     def close(self) -> None:
-        """What containerd removes: the bundle, and the snapshot of the root file system."""
+        """Remove the bundle and the snapshot of the root file system."""
         if self._client is not None:
             self._client.close()
         for output in self.outputs:
             output.close(0.5)
-        self._log_reader.close(0.5 if self.pod is None else 0)  # a pod's log goes to its sandbox's
+        self._log_reader.close(0.5 if self.pod is None else 0)  # the log of a pod member goes to its sandbox
         shutil.rmtree(self.bundle, ignore_errors=True)
         shutil.rmtree(self.workspace.scratch(self.id), ignore_errors=True)
         self._closed = True
-
-
-STATES = ("unknown", "created", "running", "stopped", "paused", "pausing")
