@@ -66,7 +66,11 @@ def _release_all(bundle: str) -> None:
         for workload in pod_members.bundles(bundle):
             failures += _release(workload, deadline)
     if failures:
-        raise CommandError("; ".join(str(failure) for failure in failures))
+        from shim.platform import admin_events
+
+        leaked = "; ".join(str(failure) for failure in failures)
+        admin_events.report(admin_events.RESOURCES_LEAKED, f"{bundle}: failed to release: {leaked}")
+        raise CommandError(leaked)
 
 
 def _release(bundle: str, deadline: float) -> list[Failure]:
@@ -96,7 +100,11 @@ def _print_panic_log(bundle: str) -> None:
     try:
         text = files.read(f"{bundle}/panic.log", PANIC_LIMIT)
         if text:
+            from shim.platform import admin_events
+
             files.write_stderr(text)
+            story = text.decode("utf-8", "replace")
+            admin_events.report(admin_events.SHIM_CRASHED, f"{bundle}: the shim crashed\n{story}")
     except OSError:
         pass
 

@@ -167,7 +167,11 @@ class Vm:
     def _exited(self, exit: Exit) -> None:
         """From a thread of the bindings."""
         if not self._closing:
+            from shim.platform import admin_events
+
             self._log.error("utility VM exited unexpectedly", error=exit.error, **{"exit-type": exit.type})
+            reason = f"{exit.type} {exit.error or ''}".strip()
+            admin_events.report(admin_events.VM_LOST, f"utility VM {self.id} exited unexpectedly: {reason}")
         self._exit.fire()
 
     def _gcs_closed(self, reason: str) -> None:

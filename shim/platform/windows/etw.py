@@ -31,7 +31,9 @@ _EVENT_METADATA, _PROVIDER_METADATA = 1, 2
 
 
 def _advapi32() -> Any:
-    return ffi.dlopen("advapi32.dll")
+    from shim.platform.hcs_library import system_library
+
+    return ffi.dlopen(system_library("advapi32"))
 
 
 class Provider:

@@ -8,3 +8,7 @@ int32_t ConvertStringSecurityDescriptorToSecurityDescriptorW(const char16_t *tex
 uint32_t GetFinalPathNameByHandleW(void *file, char16_t *path, uint32_t characters, uint32_t flags);
 uint32_t GetTimeZoneInformation(void *information);
 char16_t *GetCommandLineW(void);
+void *RegisterEventSourceW(const char16_t *server, const char16_t *source);
+int32_t DeregisterEventSource(void *log);
+int32_t ReportEventW(void *log, uint16_t type, uint16_t category, uint32_t event, void *user, uint16_t texts, uint32_t data_size,
+                     const char16_t **text, void *data);
