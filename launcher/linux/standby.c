@@ -30,7 +30,7 @@
 
 extern char **environ;
 
-/* Only this user may write to the directory. */
+/* Only this user may access the directory. */
 static bool directory_is_private(const struct sockaddr_un *address) {
     char directory[sizeof address->sun_path];
     strcpy(directory, address->sun_path);

@@ -71,7 +71,7 @@ static bool read_options(const char *id, int *options) {
     return is_supported;
 }
 
-/* A listening socket in a directory that only this user may write to; -1 if that fails. */
+/* A listening socket in a directory that only this user may access; -1 if that fails. */
 static int create_listener(const struct sockaddr_un *address) {
     char directory[sizeof address->sun_path];
     strcpy(directory, address->sun_path);
