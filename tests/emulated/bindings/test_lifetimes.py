@@ -22,7 +22,7 @@ from tests.support.eventually import eventually
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_death_of_the_service_is_told_to_all_who_wait(hcs: Emulator) -> None:
+def test_service_death_ends_all_waits(hcs: Emulator) -> None:
     outcomes: list[object] = []
     told = threading.Event()
     with ComputeSystem.create("c1", container()) as system:
@@ -53,7 +53,7 @@ def test_the_death_of_the_service_is_told_to_all_who_wait(hcs: Emulator) -> None
         process.close()
 
 
-def test_a_close_during_a_call(hcs: Emulator) -> None:
+def test_close_during_call(hcs: Emulator) -> None:
     hcs.fault("HcsGetComputeSystemProperties", delay=0.3)
     system = ComputeSystem.create("c1", container())
     outcomes: list[object] = []
@@ -67,7 +67,7 @@ def test_a_close_during_a_call(hcs: Emulator) -> None:
     assert isinstance(outcomes[0], dict)
 
 
-def test_a_thousand_systems_leave_nothing(hcs: Emulator) -> None:
+def test_thousand_systems_leak_nothing(hcs: Emulator) -> None:
     with ComputeSystem.create("first", container()):
         pass
     eventually(lambda: hcs.control("status")["handles"] == 0)
@@ -80,7 +80,7 @@ def test_a_thousand_systems_leave_nothing(hcs: Emulator) -> None:
     assert ComputeSystem.enumerate() == []
 
 
-def test_an_exit_callback_may_delete_everything(hcs: Emulator) -> None:
+def test_exit_callback_may_close_everything(hcs: Emulator) -> None:
     system = ComputeSystem.create("c1", container())
     system.start()
     process = system.create_process(command("cmd /c exit 0"))
@@ -111,7 +111,7 @@ def test_interpreter_exit_with_open_handles(hcs: Emulator) -> None:
         eventually(lambda: ComputeSystem.enumerate() == [], "the end of the system")
 
 
-def test_a_process_may_fork_before_its_first_call(hcs: Emulator) -> None:
+def test_fork_before_first_call_works(hcs: Emulator) -> None:
     """A warm spare loads the bindings and the library, then forks: the child has a connection and callbacks of its
     own."""
     program = (

@@ -22,7 +22,7 @@ def test_stdio_and_exit_code(running: ComputeSystem) -> None:
         assert process.properties()["ExitCode"] == 3
 
 
-def test_stdin_is_closed_for_the_guest(running: ComputeSystem) -> None:
+def test_close_stdin_reaches_the_process(running: ComputeSystem) -> None:
     with running.create_process(command("/bin/cat", "In", "Out")) as process:
         assert process.stdin is not None
         os.write(process.stdin, "gr\u00fc\u00dfe\n".encode())
@@ -32,7 +32,7 @@ def test_stdin_is_closed_for_the_guest(running: ComputeSystem) -> None:
         assert process.wait_exit(60).code == 0
 
 
-def test_console_size(running: ComputeSystem) -> None:
+def test_console_size_is_set(running: ComputeSystem) -> None:
     parameters = command("ping -t localhost", "In", "Out") | {"EmulateConsole": True, "ConsoleSize": [24, 80]}
     with running.create_process(parameters) as process:
         process.modify({"Operation": "ConsoleSize", "ConsoleSize": {"Height": 50, "Width": 132}})
@@ -43,7 +43,7 @@ def test_console_size(running: ComputeSystem) -> None:
             os.close(descriptor)
 
 
-def test_a_missing_program(running: ComputeSystem) -> None:
+def test_missing_program_fails(running: ComputeSystem) -> None:
     before = descriptors()
     with pytest.raises(HcsError) as caught:
         running.create_process(command("no-such-program", "In", "Out", "Err"))
@@ -67,7 +67,7 @@ def test_kill_and_signal(running: ComputeSystem) -> None:
         running.open_process(999_999)
 
 
-def test_info_gives_stdio_to_who_opens(running: ComputeSystem) -> None:
+def test_info_returns_stdio_of_opened_process(running: ComputeSystem) -> None:
     with running.create_process(command("ping -t localhost", "Out")) as process:
         info = process.info()
         assert info.pid == process.pid
@@ -76,7 +76,7 @@ def test_info_gives_stdio_to_who_opens(running: ComputeSystem) -> None:
         os.close(process.stdout)
 
 
-def test_the_end_of_the_system_ends_its_processes(running: ComputeSystem) -> None:
+def test_terminated_system_ends_its_processes(running: ComputeSystem) -> None:
     with running.create_process(command("ping -t localhost")) as process:
         running.terminate()
         running.wait_exit(60)
@@ -93,7 +93,7 @@ def test_quirks_of_windows_builds(hcs: Emulator, quirk: str) -> None:
             process.wait_exit(60)
 
 
-def test_many_threads_at_once(running: ComputeSystem) -> None:
+def test_concurrent_calls(running: ComputeSystem) -> None:
     failures: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -113,7 +113,7 @@ def test_many_threads_at_once(running: ComputeSystem) -> None:
     assert failures == []
 
 
-def test_a_hundred_processes_leave_no_descriptor(running: ComputeSystem) -> None:
+def test_hundred_processes_leak_no_descriptor(running: ComputeSystem) -> None:
     def once() -> None:
         with running.create_process(command("cmd /c exit 1", "In", "Out", "Err")) as process:
             for descriptor in (process.stdin, process.stdout, process.stderr):

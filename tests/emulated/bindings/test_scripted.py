@@ -52,7 +52,7 @@ def create() -> ComputeSystem:
     return ComputeSystem.create("c1", {})
 
 
-def test_every_operation_and_document_comes_back(script: Script) -> None:
+def test_all_operations_and_documents_are_freed(script: Script) -> None:
     script.set("HcsGetComputeSystemProperties", document='{"Id": "c1", "Owner": "\u00e4\U0001f600"}')
     with create() as system:
         system.start()
@@ -62,7 +62,7 @@ def test_every_operation_and_document_comes_back(script: Script) -> None:
 
 
 @pytest.mark.parametrize("spelling", [0x80370105, 0xC0370105])
-def test_a_refused_call_carries_its_document(script: Script, spelling: int) -> None:
+def test_rejected_call_has_its_document(script: Script, spelling: int) -> None:
     script.set("HcsStartComputeSystem", submit=spelling, document=REASON)
     with create() as system, pytest.raises(HcsError) as caught:
         system.start()
@@ -72,13 +72,13 @@ def test_a_refused_call_carries_its_document(script: Script, spelling: int) -> N
     assert errors.is_invalid_state(caught.value)
 
 
-def test_a_failed_result_carries_its_document(script: Script) -> None:
+def test_failed_result_has_its_document(script: Script) -> None:
     script.set("HcsStartComputeSystem", result=0x80370109, document=REASON)
     with create() as system, pytest.raises(HcsError, match="the reason"):
         system.start()
 
 
-def test_a_timeout_cancels_and_is_told(script: Script) -> None:
+def test_timeout_cancels_and_raises(script: Script) -> None:
     script.set("HcsStartComputeSystem", result=BLOCK)
     with create() as system, pytest.raises(HcsError) as caught:
         system.start(timeout=0.02)
@@ -86,21 +86,21 @@ def test_a_timeout_cancels_and_is_told(script: Script) -> None:
     assert script.count(CANCELS) == 1
 
 
-def test_no_operation_is_an_error(script: Script) -> None:
+def test_missing_operation_raises(script: Script) -> None:
     script.set("HcsCreateOperation", submit=0x80004005)
     with pytest.raises(HcsError, match="HcsCreateOperation"):
         create()
 
 
 @pytest.mark.parametrize("document", [None, "", "{", "[]"])
-def test_an_answer_that_must_be_there_is_checked(script: Script, document: str | None) -> None:
+def test_missing_result_document_raises(script: Script, document: str | None) -> None:
     script.set("HcsGetComputeSystemProperties", document=document)
     with create() as system, pytest.raises(HcsError) as caught:
         system.properties()
     assert caught.value.code == errors.UNEXPECTED
 
 
-def test_a_create_that_fails_half_way_is_undone(script: Script) -> None:
+def test_failed_create_is_undone(script: Script) -> None:
     script.set("HcsCreateComputeSystem", result=0x80370101, document=REASON)
     with pytest.raises(HcsError, match="IMAGE_MISMATCH"):
         create()
@@ -118,7 +118,7 @@ def test_a_create_that_fails_half_way_is_undone(script: Script) -> None:
 
 
 @pytest.mark.parametrize("code", [0x80370110, 0xC0370110, 0x8037010E, 0xC037010E, 0xC0370103])
-def test_stopping_what_has_stopped_is_no_failure(script: Script, code: int) -> None:
+def test_stop_of_stopped_system_succeeds(script: Script, code: int) -> None:
     script.set("HcsTerminateComputeSystem", submit=code)
     script.set("HcsShutDownComputeSystem", submit=code)
     with create() as system:
@@ -126,13 +126,13 @@ def test_stopping_what_has_stopped_is_no_failure(script: Script, code: int) -> N
         assert system.shutdown() is (code == 0xC0370103)
 
 
-def test_stopping_does_not_wait(script: Script) -> None:
+def test_stop_does_not_wait(script: Script) -> None:
     script.set("HcsTerminateComputeSystem", result=BLOCK)
     with create() as system:
         assert system.terminate() is True
 
 
-def test_a_process_with_its_pipes(script: Script) -> None:
+def test_process_has_requested_pipes(script: Script) -> None:
     script.pipes()
     with create() as system, system.create_process({}) as started:
         assert started.pid == 4712
@@ -143,14 +143,14 @@ def test_a_process_with_its_pipes(script: Script) -> None:
         os.close(started.stdout)
 
 
-def test_the_synchronous_process_quirk(script: Script) -> None:
+def test_create_process_that_completes_at_once(script: Script) -> None:
     """The wait fails although there is a process: its information is asked for once more."""
     script.set("HcsCreateProcess", result=0x80070057)
     with create() as system, system.create_process({}) as started:
         assert started.pid == 4712
 
 
-def test_the_quirk_reports_the_first_failure(script: Script) -> None:
+def test_create_process_raises_first_error(script: Script) -> None:
     script.set("HcsCreateProcess", result=0x80070057)
     script.set("HcsGetProcessInfo", result=0x8037011F)
     with create() as system, pytest.raises(HcsError) as caught:
@@ -158,13 +158,13 @@ def test_the_quirk_reports_the_first_failure(script: Script) -> None:
     assert caught.value.code == 0x80070057
 
 
-def test_a_process_that_could_not_be_made(script: Script) -> None:
+def test_failed_create_process_raises(script: Script) -> None:
     script.set("HcsCreateProcess", result=0x80070002, no_handle=True, document=REASON)
     with create() as system, pytest.raises(HcsError, match="the reason"):
         system.create_process({})
 
 
-def test_stdio_is_closed_if_nobody_gets_it(script: Script) -> None:
+def test_stdio_is_closed_if_registration_fails(script: Script) -> None:
     script.pipes()
     script.set("HcsSetProcessCallback", submit=0x80370119)
     with create() as system:
@@ -175,7 +175,7 @@ def test_stdio_is_closed_if_nobody_gets_it(script: Script) -> None:
         assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
-def test_an_exit_comes_once_on_a_thread_of_ours(script: Script) -> None:
+def test_exit_is_delivered_once_on_dispatcher_thread(script: Script) -> None:
     seen: list[tuple[Exit, int]] = []
     dispatcher: list[int] = []
     with create() as system:
@@ -190,7 +190,7 @@ def test_an_exit_comes_once_on_a_thread_of_ours(script: Script) -> None:
     assert seen[0][1] == dispatcher[0] != threading.get_ident()
 
 
-def test_an_unexpected_exit_is_an_error(script: Script) -> None:
+def test_unexpected_exit_has_error(script: Script) -> None:
     with create() as system:
         status = '{"Status": -1070137082, "ExitType": "UnexpectedExit", "Attribution": [{"GuestCrash": {}}]}'
         script.fire(SYSTEM_EXITED, status)
@@ -201,13 +201,13 @@ def test_an_unexpected_exit_is_an_error(script: Script) -> None:
 
 
 @pytest.mark.parametrize("data", [None, "", "{", "null", '{"Status": "x"}'])
-def test_a_broken_exit_document_is_an_exit(script: Script, data: str | None) -> None:
+def test_broken_exit_document_is_an_exit(script: Script, data: str | None) -> None:
     with create() as system:
         script.fire(SYSTEM_EXITED, data)
         assert system.wait_exit(60).error is None
 
 
-def test_losing_the_service_ends_the_wait(script: Script) -> None:
+def test_service_disconnect_ends_wait(script: Script) -> None:
     with create() as system:
         script.fire(SERVICE_DISCONNECT)
         ended = system.wait_exit(60)
@@ -215,7 +215,7 @@ def test_losing_the_service_ends_the_wait(script: Script) -> None:
     assert ended.error is not None and errors.is_service_lost(ended.error)
 
 
-def test_events_with_the_top_bit_set(script: Script) -> None:
+def test_event_types_are_unsigned(script: Script) -> None:
     seen: list[tuple[int, str]] = []
     with create() as system:
         system.on_event(lambda kind, data: seen.append((kind, data)))
@@ -225,7 +225,7 @@ def test_events_with_the_top_bit_set(script: Script) -> None:
     assert seen == [(0x80000002, "x"), (0x6, "")]
 
 
-def test_a_closed_handle_is_not_an_exit(script: Script) -> None:
+def test_close_is_not_an_exit(script: Script) -> None:
     system = create()
     called: list[Exit] = []
     outcome: list[BaseException | Exit] = []
@@ -251,7 +251,7 @@ def test_a_closed_handle_is_not_an_exit(script: Script) -> None:
     assert called == []
 
 
-def test_a_callback_may_close_its_handle(script: Script) -> None:
+def test_callback_may_close_its_handle(script: Script) -> None:
     system = create()
     done = threading.Event()
     system.on_exit(lambda ended: (system.close(), done.set()))
@@ -260,7 +260,7 @@ def test_a_callback_may_close_its_handle(script: Script) -> None:
     assert script.nothing_is_left()
 
 
-def test_a_callback_that_raises_hurts_nobody(script: Script, capsys: pytest.CaptureFixture[str]) -> None:
+def test_raising_callback_does_not_affect_others(script: Script, capsys: pytest.CaptureFixture[str]) -> None:
     after = threading.Event()
     with create() as system:
         system.on_exit(lambda ended: 1 // 0)
@@ -270,7 +270,7 @@ def test_a_callback_that_raises_hurts_nobody(script: Script, capsys: pytest.Capt
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_close_does_not_pull_the_handle_from_under_a_call(script: Script) -> None:
+def test_close_waits_for_calls_in_flight(script: Script) -> None:
     script.set("HcsStartComputeSystem", result=BLOCK)
     system = create()
     caller = threading.Thread(target=system.start)
@@ -283,7 +283,7 @@ def test_close_does_not_pull_the_handle_from_under_a_call(script: Script) -> Non
     assert script.nothing_is_left()
 
 
-def test_a_forgotten_handle_is_closed(script: Script) -> None:
+def test_unreferenced_handle_is_closed(script: Script) -> None:
     system = create()
     assert script.count(HANDLES) == 1
     del system
@@ -297,20 +297,20 @@ def test_process_exit_codes_are_unsigned(script: Script) -> None:
         assert started.wait_exit(60).code == 0xC000013A
 
 
-def test_a_failed_wait_of_hcs_gives_no_exit_code(script: Script) -> None:
+def test_failed_wait_of_hcs_has_no_exit_code(script: Script) -> None:
     with create() as system, system.create_process({}) as started:
         script.fire(PROCESS_EXITED, '{"Exited": true, "ExitCode": 0, "LastWaitResult": 258}')
         assert started.wait_exit(60).code == -1
 
 
-def test_an_exit_before_the_registration_is_found(script: Script) -> None:
+def test_exit_before_registration_is_found(script: Script) -> None:
     script.set("HcsGetProcessProperties", document='{"Exited": true, "ExitCode": 7}')
     with create() as system, system.create_process({}) as started:
         assert started.wait_exit(60).code == 7
 
 
 @pytest.mark.parametrize("code", [0x80370105, 0xC037010E, 0x80070490, 0x8037011F])
-def test_a_lost_exit_is_made_up_for(script: Script, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_exit_event_is_replaced(script: Script, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "LOST_EXIT_SECONDS", 0.05)
     script.set("HcsSignalProcess", submit=code)
     script.set("HcsGetProcessProperties", submit=code)
@@ -319,28 +319,28 @@ def test_a_lost_exit_is_made_up_for(script: Script, code: int, monkeypatch: pyte
         assert started.wait_exit(60).code == -1
 
 
-def test_a_signal_that_blocks_counts_as_delivered(script: Script) -> None:
+def test_blocking_signal_counts_as_delivered(script: Script) -> None:
     script.set("HcsSignalProcess", result=BLOCK)
     with create() as system, system.create_process({}) as started:
         assert started.signal({"Signal": "CtrlC"}) is True
     assert script.count(HANDLES) == 1, "the blocked call still has the process"
 
 
-def test_a_refused_signal_is_an_error(script: Script) -> None:
+def test_rejected_signal_raises(script: Script) -> None:
     script.set("HcsSignalProcess", submit=0x80070057)
     with create() as system, system.create_process({}) as started, pytest.raises(HcsError):
         started.signal()
 
 
 @pytest.mark.parametrize("code", [0x80070005, 0x8037011F, 0x80370110, 0x80070490])
-def test_killing_the_dead_is_no_failure(script: Script, code: int) -> None:
+def test_terminate_of_exited_process_returns_false(script: Script, code: int) -> None:
     script.set("HcsTerminateProcess", result=code)
     with create() as system, system.create_process({}) as started:
         assert started.terminate() is False
         assert script.count(HANDLES) == 2, "the handles of the kill are closed again"
 
 
-def test_killing_in_a_system_that_is_gone(script: Script) -> None:
+def test_terminate_in_removed_system_returns_false(script: Script) -> None:
     with create() as system, system.create_process({}) as started:
         script.set("HcsOpenComputeSystem", submit=0x8037010E)
         assert started.terminate() is False
@@ -349,7 +349,7 @@ def test_killing_in_a_system_that_is_gone(script: Script) -> None:
             started.terminate()
 
 
-def test_a_missing_export_is_an_error_of_its_own(script: Script) -> None:
+def test_missing_export_raises_for_its_caller_only(script: Script) -> None:
     with create() as system, pytest.raises(HcsError, match="HcsPauseComputeSystem") as caught:
         system.pause()
     assert caught.value.code == errors.PROCEDURE_NOT_FOUND
@@ -357,7 +357,7 @@ def test_a_missing_export_is_an_error_of_its_own(script: Script) -> None:
     assert not library.has(library.computecore, "HcsPauseComputeSystem")
 
 
-def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_library_error_has_next_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HCS_LIBRARY_PATH", str(tmp_path))
     reset_libraries()
     try:
@@ -368,7 +368,7 @@ def test_a_missing_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, t
         reset_libraries()
 
 
-def test_a_nul_in_a_name_is_refused(script: Script) -> None:
+def test_nul_in_name_is_rejected(script: Script) -> None:
     with pytest.raises(HcsError, match="NUL"):
         ComputeSystem.create("a\0b", {})
     with pytest.raises(HcsError, match="NUL"):
@@ -376,7 +376,7 @@ def test_a_nul_in_a_name_is_refused(script: Script) -> None:
 
 
 @pytest.mark.parametrize("ending", ["pass", "raise SystemExit(0)", "import threading; threading.Event().wait(0.05)"])
-def test_callbacks_while_the_interpreter_ends(built: Path, ending: str) -> None:
+def test_callbacks_during_interpreter_exit(built: Path, ending: str) -> None:
     """A storm of callbacks from a foreign thread, and the main thread ends in the middle of it."""
     program = (
         "from pathlib import Path\n"

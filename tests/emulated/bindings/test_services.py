@@ -14,7 +14,7 @@ from tests.support.bindings import reset_libraries, use
 from tests.support.emulator import Emulator
 
 
-def test_the_service(hcs: Emulator) -> None:
+def test_service_properties_and_settings(hcs: Emulator) -> None:
     basic, topology = service.properties("Basic", "ProcessorTopology")
     assert basic["SupportedSchemaVersions"]
     assert topology["LogicalProcessorCount"] >= 1
@@ -31,7 +31,7 @@ def test_the_service(hcs: Emulator) -> None:
 
 
 @pytest.mark.parametrize("build", [17763, 26100])
-def test_the_build_is_what_the_emulator_claims(
+def test_windows_build_is_the_emulators(
     start_emulator: Callable[..., Emulator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, build: int
 ) -> None:
     emulator = start_emulator("--build", str(build))
@@ -41,7 +41,7 @@ def test_the_build_is_what_the_emulator_claims(
     reset_libraries()
 
 
-def test_layers(hcs: Emulator, tmp_path: Path) -> None:
+def test_layer_lifecycle(hcs: Emulator, tmp_path: Path) -> None:
     base, scratch = tmp_path / "base", tmp_path / "scratch"
     (base / "Files").mkdir(parents=True)
     (base / "Files" / "hello.txt").write_text("from the base")
@@ -66,7 +66,7 @@ def test_layers(hcs: Emulator, tmp_path: Path) -> None:
         storage.prepare_layer(str(scratch), [("x", "y")])
 
 
-def test_networks(hcs: Emulator) -> None:
+def test_network_lifecycle(hcs: Emulator) -> None:
     made = network.create_network({"Name": "net", "Type": "L2Bridge", "SchemaVersion": network.SCHEMA_VERSION})
     net = network.member(made, "id")
     assert net in network.networks()
@@ -93,7 +93,7 @@ def test_networks(hcs: Emulator) -> None:
     assert network.hns_call("GET", "/globals/version")["Major"] >= 9
 
 
-def test_a_build_without_the_function(
+def test_missing_function_of_build_raises(
     start_emulator: Callable[..., Emulator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     use(start_emulator("--build", "17763"), monkeypatch, tmp_path)
@@ -105,7 +105,7 @@ def test_a_build_without_the_function(
         reset_libraries()
 
 
-def test_every_layer_call_arrives(hcs: Emulator, tmp_path: Path) -> None:
+def test_every_layer_call_reaches_the_service(hcs: Emulator, tmp_path: Path) -> None:
     """What each call sends; how the emulator likes it is another matter."""
     identity = storage.name_to_guid("base")
     parents = [(identity, "C:\\base")]
@@ -169,13 +169,13 @@ def test_every_layer_call_arrives(hcs: Emulator, tmp_path: Path) -> None:
             assert seen[-1]["arguments"][key] == value, name
 
 
-def test_names_that_are_not_ascii(hcs: Emulator) -> None:
+def test_non_ascii_names(hcs: Emulator) -> None:
     for name in ("\u00e4\u20ac", "\U0001f600", "a" * 5000):
         storage.name_to_guid(name)
         assert hcs.journal("NameToGuid")[-1]["arguments"]["name"] == name
 
 
-def test_what_the_network_service_refuses(hcs: Emulator) -> None:
+def test_network_errors_raise(hcs: Emulator) -> None:
     with pytest.raises(HcsError, match="is no GUID"):
         network.endpoint("not-a-guid")
     with pytest.raises(HcsError) as caught:

@@ -20,7 +20,7 @@ from tests.support.eventually import eventually
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_example_of_the_documentation(emulator: Emulator) -> None:
+def test_example_of_the_documentation_runs(emulator: Emulator) -> None:
     page = (ROOT / "docs" / "reference" / "hcs-bindings.md").read_text()
     code = (ROOT / "docs" / "examples" / "hello_hcs.py").read_text()
     assert code.split('"""\n\n', 1)[1] in page
@@ -35,7 +35,7 @@ def test_the_example_of_the_documentation(emulator: Emulator) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("hello\nexit code 0\n", "", 0)
 
 
-def test_the_life_of_a_system(hcs: Emulator) -> None:
+def test_system_lifecycle(hcs: Emulator) -> None:
     seen: list[Exit] = []
     with ComputeSystem.create("web 1 \u00e4", container()) as system:
         assert system.properties()["State"] == "Created"
@@ -57,19 +57,19 @@ def test_the_life_of_a_system(hcs: Emulator) -> None:
     assert errors.is_not_exist(caught.value)
 
 
-def test_shutdown_ends_gracefully(running: ComputeSystem) -> None:
+def test_shutdown_exits_gracefully(running: ComputeSystem) -> None:
     assert running.shutdown() is True
     assert running.wait_exit(60).type == "GracefulExit"
 
 
-def test_pause_resume_and_save_are_for_virtual_machines(running: ComputeSystem) -> None:
+def test_pause_resume_and_save_of_container_fail(running: ComputeSystem) -> None:
     for call in (running.pause, running.resume, running.save):
         with pytest.raises(HcsError) as caught:
             call()
         assert errors.is_not_supported(caught.value), str(caught.value)
 
 
-def test_a_refused_document_names_the_path(hcs: Emulator) -> None:
+def test_rejected_document_error_has_path(hcs: Emulator) -> None:
     with pytest.raises(HcsError) as caught:
         ComputeSystem.create("c1", container(Container={"FooBar": 1}))
     error = caught.value
@@ -79,14 +79,14 @@ def test_a_refused_document_names_the_path(hcs: Emulator) -> None:
     assert error.events and error.next_step in str(error)
 
 
-def test_a_second_system_of_one_id_is_refused_and_the_first_lives(running: ComputeSystem) -> None:
+def test_second_system_of_same_id_is_rejected(running: ComputeSystem) -> None:
     with pytest.raises(HcsError) as caught:
         ComputeSystem.create("c1", container())
     assert errors.is_already_exists(caught.value)
     assert running.properties()["State"] == "Running"
 
 
-def test_start_twice(running: ComputeSystem) -> None:
+def test_second_start_fails(running: ComputeSystem) -> None:
     with pytest.raises(HcsError) as caught:
         running.start()
     assert errors.is_invalid_state(caught.value)
@@ -104,7 +104,7 @@ def test_statistics_and_modify(running: ComputeSystem) -> None:
         os.close(process.stdout)
 
 
-def test_faults_come_out_with_their_code(hcs: Emulator) -> None:
+def test_fault_raises_its_code(hcs: Emulator) -> None:
     hcs.fault("HcsStartComputeSystem", nth=1, error=0x80370109)
     hcs.fault("HcsGetComputeSystemProperties", nth=1, error=0xC0370105)
     with ComputeSystem.create("c1", container()) as system:
@@ -115,7 +115,7 @@ def test_faults_come_out_with_their_code(hcs: Emulator) -> None:
         assert errors.stats_not_found(caught.value)
 
 
-def test_a_slow_call_times_out(hcs: Emulator) -> None:
+def test_slow_call_times_out(hcs: Emulator) -> None:
     hcs.fault("HcsStartComputeSystem", nth=1, delay=1)
     with ComputeSystem.create("c1", container()) as system:
         with pytest.raises(HcsError) as caught:
@@ -126,7 +126,7 @@ def test_a_slow_call_times_out(hcs: Emulator) -> None:
         assert errors.is_timeout(caught.value)
 
 
-def test_last_handle_closed_ends_the_system(hcs: Emulator) -> None:
+def test_last_handle_closed_terminates_system(hcs: Emulator) -> None:
     system = ComputeSystem.create("c1", container())
     second = ComputeSystem.open("c1")
     system.close()

@@ -43,14 +43,14 @@ def test_pause_resume_and_save(vm: ComputeSystem, tmp_path: Path) -> None:
     assert vm.properties()["State"] in ("Stopped", "SavedAsTemplate")
 
 
-def test_memory_is_modified_while_it_runs(vm: ComputeSystem) -> None:
+def test_modify_memory_of_running_vm(vm: ComputeSystem) -> None:
     path = "VirtualMachine/ComputeTopology/Memory/SizeInMB"
     vm.modify({"ResourcePath": path, "RequestType": "Update", "Settings": 2048})
     memory = vm.properties("Memory")["Memory"]["VirtualMachineMemory"]
     assert memory["AssignedMemory"] == 2048 * 256
 
 
-def test_a_machine_that_dies_is_an_unexpected_exit(vm: ComputeSystem, hcs: Emulator) -> None:
+def test_crashed_vm_is_an_unexpected_exit(vm: ComputeSystem, hcs: Emulator) -> None:
     (worker,) = hcs.descendants()[:1]
     os.kill(worker, signal.SIGKILL)
     ended = vm.wait_exit(60)

@@ -44,7 +44,7 @@ def refused(binary: Binary, bundle: Path, *arguments: str, stdin: bytes = b"", *
         (["-id"], "-id needs a value"),
     ],
 )
-def test_command_lines(binary: Binary, arguments: list[str], said: str) -> None:
+def test_invalid_command_line_fails_with_one_line(binary: Binary, arguments: list[str], said: str) -> None:
     assert said in refused(binary, binary.bundle(), *arguments)
 
 
@@ -61,11 +61,11 @@ def test_command_lines(binary: Binary, arguments: list[str], said: str) -> None:
         ('{"annotations": {"io.kubernetes.cri.sandbox-id": "x"}}', "it must be sandbox or container"),
     ],
 )
-def test_configs(binary: Binary, config: str | None, said: str) -> None:
+def test_invalid_config_fails_with_one_line(binary: Binary, config: str | None, said: str) -> None:
     assert said in refused(binary, binary.bundle(config=config), *binary.flags(), "start")
 
 
-def test_a_config_that_is_no_file(binary: Binary) -> None:
+def test_config_that_is_no_file_is_rejected(binary: Binary) -> None:
     bundle = binary.bundle(config=None)
     (bundle / "config.json").mkdir()
     assert "not a regular file" in refused(binary, bundle, *binary.flags(), "start")
@@ -85,15 +85,15 @@ RUNHCS = "containerd.runhcs.v1.Options"
         (bytes(11 << 20), "more than 10 MiB"),
     ],
 )
-def test_stdin(binary: Binary, stdin: bytes, said: str) -> None:
+def test_invalid_stdin_is_rejected(binary: Binary, stdin: bytes, said: str) -> None:
     assert said in refused(binary, binary.bundle(), *binary.flags(), "start", stdin=stdin)
 
 
-def test_info_with_garbage(binary: Binary) -> None:
+def test_info_with_invalid_stdin_fails(binary: Binary) -> None:
     assert "not a protobuf Any" in refused(binary, binary.bundle(), "-info", stdin=b"\xff\xff")
 
 
-def test_a_socket_path_that_is_too_long(binary: Binary) -> None:
+def test_too_long_socket_path_is_rejected(binary: Binary) -> None:
     directory = f"/tmp/{'x' * 60}"
     said = refused(binary, binary.bundle(), *binary.flags(), "start", RUNHCS_SOCKET_DIR=directory)
     assert "above 106: set RUNHCS_SOCKET_DIR to a shorter directory" in said
@@ -114,17 +114,17 @@ def open_to_all(path: Path) -> None:
     ],
     ids=["others may enter", "a file", "a link"],
 )
-def test_a_socket_directory_that_is_not_safe(binary: Binary, make: Callable[[Path], None], said: str) -> None:
+def test_unsafe_socket_directory_is_rejected(binary: Binary, make: Callable[[Path], None], said: str) -> None:
     make(binary.sockets)
     assert said in refused(binary, binary.bundle(), *binary.flags(), "start")
 
 
-def test_a_socket_directory_that_cannot_be_made(binary: Binary) -> None:
+def test_missing_parent_of_socket_directory_fails(binary: Binary) -> None:
     said = refused(binary, binary.bundle(), *binary.flags(), "start", RUNHCS_SOCKET_DIR="/proc/nowhere/s")
     assert "set RUNHCS_SOCKET_DIR to another" in said
 
 
-def test_a_relative_socket_directory(binary: Binary) -> None:
+def test_relative_socket_directory_is_rejected(binary: Binary) -> None:
     said = refused(binary, binary.bundle(), *binary.flags(), "start", RUNHCS_SOCKET_DIR="s")
     assert "use unix:///path" in said
 
@@ -138,13 +138,13 @@ def read_only_bundle(binary: Binary) -> Iterator[Path]:
     subprocess.run(["umount", bundle], check=True)
 
 
-def test_a_bundle_that_is_not_writable(binary: Binary, read_only_bundle: Path) -> None:
+def test_read_only_bundle_fails_and_leaves_nothing(binary: Binary, read_only_bundle: Path) -> None:
     """Root may write everywhere but where nobody can."""
     said = refused(binary, read_only_bundle, *binary.flags(), "start")
     assert "panic.log: Read-only file system; is the bundle writable?" in said
 
 
-def test_stdout_that_nobody_reads(binary: Binary) -> None:
+def test_closed_stdout_undoes_start(binary: Binary) -> None:
     bundle = binary.bundle()
     reading, writing = os.pipe()
     os.close(reading)  # before there is a process, which may print at once
@@ -162,7 +162,7 @@ def test_stdout_that_nobody_reads(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_a_daemon_that_dies_as_it_starts(binary: Binary) -> None:
+def test_daemon_that_dies_undoes_start(binary: Binary) -> None:
     """The panic log's last line is the reason given, and nothing is left."""
     bundle = binary.bundle()
     # A child that cannot detach from its caller.

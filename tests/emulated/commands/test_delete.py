@@ -25,7 +25,7 @@ def binary(request: pytest.FixtureRequest, binary: Binary) -> Binary:
     return binary
 
 
-def test_after_an_orderly_end(binary: Binary) -> None:
+def test_delete_after_clean_shutdown(binary: Binary) -> None:
     bundle = binary.bundle()
     shut_down(binary.start(bundle))
     before = time.time()
@@ -36,14 +36,14 @@ def test_after_an_orderly_end(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_twice_and_without_a_bundle(binary: Binary) -> None:
+def test_delete_twice_and_without_bundle(binary: Binary) -> None:
     bundle = binary.bundle()
     for _ in range(2):
         assert binary.delete(bundle)[0].exit_status == 255
     assert binary.delete(binary.directory / "nowhere")[0].exit_status == 255
 
 
-def test_the_recorded_exit_is_given(binary: Binary) -> None:
+def test_delete_returns_recorded_exit(binary: Binary) -> None:
     bundle = binary.bundle()
     exit_record.write(str(bundle), 3, 1_700_000_000, 5, 4711)
     answer, _ = binary.delete(bundle)
@@ -51,7 +51,7 @@ def test_the_recorded_exit_is_given(binary: Binary) -> None:
     assert answer.exited_at is not None and (answer.exited_at.seconds, answer.exited_at.nanos) == (1_700_000_000, 5)
 
 
-def test_a_dead_daemons_socket_is_removed(binary: Binary) -> None:
+def test_delete_removes_stale_socket(binary: Binary) -> None:
     bundle = binary.bundle()
     address = binary.start(bundle)
     pid = int((bundle / "shim.pid").read_text())
@@ -62,7 +62,7 @@ def test_a_dead_daemons_socket_is_removed(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_a_living_daemon_is_left_alone(binary: Binary) -> None:
+def test_delete_leaves_running_daemon_alone(binary: Binary) -> None:
     bundle = binary.bundle()
     address = binary.start(bundle)
     pid = connect(dial(address)).shim_pid
@@ -70,14 +70,14 @@ def test_a_living_daemon_is_left_alone(binary: Binary) -> None:
     assert connect(dial(address)).shim_pid == pid
 
 
-def test_the_daemons_last_words_go_to_containerds_log(binary: Binary) -> None:
+def test_delete_prints_panic_log(binary: Binary) -> None:
     bundle = binary.bundle()
     (bundle / "panic.log").write_bytes(b"Fatal Python error: Segmentation fault\n" + b"x" * (2 << 20))
     _, said = binary.delete(bundle)
     assert said.startswith(b"Fatal Python error") and len(said) == 1 << 20
 
 
-def test_stacks_are_written_when_asked_for_at_any_time(binary: Binary) -> None:
+def test_sigusr1_dumps_stacks_at_any_time(binary: Binary) -> None:
     """Also while the daemon still loads modules, and however often: nobody dies of being asked."""
     bundle = binary.bundle()
     address = binary.start(bundle)
@@ -94,7 +94,7 @@ def test_stacks_are_written_when_asked_for_at_any_time(binary: Binary) -> None:
     assert b", in ShutdownRequest.wait" in binary.delete(bundle)[1]
 
 
-def test_a_ledger_that_cannot_be_freed_is_an_error_and_says_what(binary: Binary) -> None:
+def test_delete_error_names_unreleased_resource(binary: Binary) -> None:
     bundle = binary.bundle()
     (bundle / "ledger.jsonl").write_text('{"n":"1","enter":"nonsense","id":"x"}\n')
     result = binary.run(*binary.flags(), "-bundle", str(bundle), "delete", cwd=binary.directory)
@@ -102,7 +102,7 @@ def test_a_ledger_that_cannot_be_freed_is_an_error_and_says_what(binary: Binary)
     assert b"nonsense" in result.stderr and result.stderr.count(b"\n") == 1
 
 
-def test_a_killed_daemon_is_not_waited_for_even_as_a_zombie(binary: Binary) -> None:
+def test_delete_does_not_wait_for_zombie_daemon(binary: Binary) -> None:
     """Its parent may take its time to reap it; what it held is freed at once."""
     bundle = binary.bundle()
     with subprocess.Popen(["sleep", "1000"]) as zombie:
@@ -116,7 +116,7 @@ def test_a_killed_daemon_is_not_waited_for_even_as_a_zombie(binary: Binary) -> N
         assert delete._daemon_is_exiting(str(bundle)), "a living process whose socket has gone"
 
 
-def test_mounts_of_the_ledger_are_freed(binary: Binary) -> None:
+def test_delete_releases_mounts_of_the_ledger(binary: Binary) -> None:
     bundle = binary.bundle()
     target = bundle / "rootfs"
     target.mkdir()

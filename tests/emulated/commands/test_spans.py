@@ -21,7 +21,7 @@ def live(shims: Shims, id: str) -> None:
     shim.wait_exited()
 
 
-def test_the_phases_of_a_life(shims: Shims, tmp_path: Path) -> None:
+def test_spans_of_a_container_lifecycle(shims: Shims, tmp_path: Path) -> None:
     live(shims, "c0")
     assert not list(tmp_path.iterdir())
     shims.env["RUNHCS_SPANS"] = str(tmp_path)
@@ -44,6 +44,6 @@ def test_the_phases_of_a_life(shims: Shims, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_directory_that_is_not_there_costs_only_the_spans(shims: Shims, tmp_path: Path) -> None:
+def test_missing_span_directory_loses_only_spans(shims: Shims, tmp_path: Path) -> None:
     shims.env["RUNHCS_SPANS"] = str(tmp_path / "missing")
     live(shims, "c1")

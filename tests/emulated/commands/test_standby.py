@@ -100,7 +100,7 @@ def world(pid: int) -> dict[str, Any]:
     }
 
 
-def test_off_unless_asked_for(binary: WithStandby) -> None:
+def test_standby_is_off_by_default(binary: WithStandby) -> None:
     binary.env["RUNHCS_STANDBY"] = "0"
     binary.start_pid("c1")
     assert not binary.doors() and len(binary.daemons()) == 1
@@ -111,7 +111,7 @@ def test_off_unless_asked_for(binary: WithStandby) -> None:
     eventually(binary.doors, "a standby, as installed")
 
 
-def test_a_spares_daemon_is_like_a_cold_one(binary: WithStandby) -> None:
+def test_daemon_of_spare_equals_cold_daemon(binary: WithStandby) -> None:
     binary.env["RUNHCS_STANDBY"] = "0"
     cold = binary.start_pid("c1")
     binary.env["RUNHCS_STANDBY"] = "1"
@@ -124,7 +124,7 @@ def test_a_spares_daemon_is_like_a_cold_one(binary: WithStandby) -> None:
     assert b"runhcs_daemon=00%s" % os.fsencode(binary.directory / "bundles/c2") in after
 
 
-def test_it_takes_over_options(binary: WithStandby) -> None:
+def test_spare_takes_over_options(binary: WithStandby) -> None:
     spare = binary.warm()
     options = Packed(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode())
     bundle = binary.bundle("b1")
@@ -157,7 +157,7 @@ print(handover.is_sandbox, handover.bundle, handover.arguments, handover.options
 """
 
 
-def test_it_takes_over_the_environment(tmp_path: Path) -> None:
+def test_spare_takes_over_environment(tmp_path: Path) -> None:
     """For Python and for native code; and the panic log for what goes to stderr."""
     log = tmp_path / "panic.log"
     log.touch()
@@ -170,7 +170,7 @@ def test_it_takes_over_the_environment(tmp_path: Path) -> None:
     assert (done.stderr, log.read_text()) == ("", "True /b ['start'] -1\n")
 
 
-def test_pods_options_and_delete_work_alike(binary: WithStandby) -> None:
+def test_pod_options_and_delete_work_with_standby(binary: WithStandby) -> None:
     binary.warm()
     sandbox = binary.pod_bundle("pod", SANDBOX)
     address = binary.start(sandbox, "pod")
@@ -185,7 +185,7 @@ def test_pods_options_and_delete_work_alike(binary: WithStandby) -> None:
     assert answers[0] == answers[1] == (255, 0, b"last words\n")
 
 
-def test_what_a_spare_does_not_do_is_done_cold(binary: WithStandby) -> None:
+def test_unsupported_start_is_cold(binary: WithStandby) -> None:
     spare = binary.warm()
     empty = binary.bundle("empty", config=None)
     refused = binary.run(*binary.flags("c1"), "start", cwd=empty)
@@ -199,7 +199,7 @@ def test_what_a_spare_does_not_do_is_done_cold(binary: WithStandby) -> None:
     assert is_alive(spare)
 
 
-def test_a_killed_start_takes_its_daemon_with_it(binary: WithStandby) -> None:
+def test_daemon_of_spare_exits_with_killed_start(binary: WithStandby) -> None:
     spare = binary.warm()
     bundle = binary.bundle()
     with binary.starting(bundle) as process:
@@ -210,7 +210,7 @@ def test_a_killed_start_takes_its_daemon_with_it(binary: WithStandby) -> None:
     assert binary.start_pid("again", "c1")
 
 
-def test_a_dead_standby(binary: WithStandby) -> None:
+def test_dead_standby_is_replaced(binary: WithStandby) -> None:
     """Its socket is still there: nobody answers, the start is cold and leaves another standby."""
     binary.warm()
     old = binary.standbys()
@@ -221,14 +221,14 @@ def test_a_dead_standby(binary: WithStandby) -> None:
     eventually(binary.spare, "a new spare")
 
 
-def test_a_spare_dies_with_its_standby(binary: WithStandby) -> None:
+def test_spare_exits_with_its_standby(binary: WithStandby) -> None:
     spare = binary.warm()
     os.kill(binary.standby(), signal.SIGKILL)
     eventually(lambda: not is_alive(spare), "the spare's end")
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["standby and spare", "spare"])
-def test_a_wedged_standby(binary: WithStandby, whole: bool) -> None:
+def test_hanging_standby_does_not_block_start(binary: WithStandby, whole: bool) -> None:
     """It has not begun when the launcher's patience ends, and must never begin after that."""
     spare = binary.warm()
     old = binary.standbys()
@@ -246,7 +246,7 @@ def test_a_wedged_standby(binary: WithStandby, whole: bool) -> None:
     assert others == {daemon}
 
 
-def test_another_version_is_never_used(binary: WithStandby) -> None:
+def test_standby_of_other_version_is_not_used(binary: WithStandby) -> None:
     """A file of the shim is edited in place: the very next start runs the new one."""
     root = binary.directory / "tree"
     shutil.copytree(ROOT / "shim", root / "shim", ignore=shutil.ignore_patterns("__pycache__"))
@@ -266,13 +266,13 @@ def test_another_version_is_never_used(binary: WithStandby) -> None:
     eventually(lambda: binary.spare() not in (0, spare), "a standby of the new version")
 
 
-def test_a_new_installation_is_never_run_by_an_old_standby(binary: WithStandby) -> None:
+def test_standby_of_old_installation_is_not_used(binary: WithStandby) -> None:
     spare = binary.warm()
     write_launcher(binary.directory / "bin")
     assert binary.start_pid("c1") != spare
 
 
-def test_a_caller_with_other_limits_starts_cold(binary: WithStandby) -> None:
+def test_launcher_with_other_limits_starts_cold(binary: WithStandby) -> None:
     spare = binary.warm()
     bundle = binary.bundle("b1")
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -291,7 +291,7 @@ def test_a_caller_with_other_limits_starts_cold(binary: WithStandby) -> None:
     assert is_alive(spare) and len(binary.doors()) == 1
 
 
-def test_many_at_once(binary: WithStandby) -> None:
+def test_concurrent_starts_with_standby(binary: WithStandby) -> None:
     binary.warm()
     processes = []
     for number in range(12):
@@ -312,7 +312,7 @@ def test_many_at_once(binary: WithStandby) -> None:
     eventually(lambda: not pids & set(binary.daemons()), "the end of all daemons")
 
 
-def test_it_goes_when_nobody_needs_it(binary: WithStandby) -> None:
+def test_idle_standby_exits(binary: WithStandby) -> None:
     binary.env["RUNHCS_STANDBY_IDLE"] = "0.5"
     address = binary.start(binary.bundle("first"), "first")
     eventually(binary.doors, "a standby")
@@ -320,7 +320,7 @@ def test_it_goes_when_nobody_needs_it(binary: WithStandby) -> None:
     binary.expect_nothing_left()
 
 
-def test_it_goes_when_its_socket_is_taken_away(binary: WithStandby) -> None:
+def test_standby_exits_when_its_socket_is_removed(binary: WithStandby) -> None:
     binary.warm()
     old = binary.standbys()
     claimed = binary.start_pid("c1")
@@ -331,7 +331,7 @@ def test_it_goes_when_its_socket_is_taken_away(binary: WithStandby) -> None:
     eventually(lambda: len(binary.doors()) == 1 and binary.spare(), "a new standby")
 
 
-def test_the_script_launcher_does_the_same_cold(binary: WithStandby) -> None:
+def test_script_launcher_starts_cold(binary: WithStandby) -> None:
     """Where no C compiler was at hand."""
     write_launcher(binary.directory / "bin", native=False)
     assert binary.launcher.read_bytes().startswith(b"#!")

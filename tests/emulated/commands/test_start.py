@@ -60,7 +60,7 @@ def test_start_connect_shutdown(binary: Binary) -> None:
     client.close()
 
 
-def test_shutdown_now(binary: Binary) -> None:
+def test_shutdown_now_exits_at_once(binary: Binary) -> None:
     address = binary.start(binary.bundle())
     shut_down(address, now=True)
     binary.expect_nothing_left()
@@ -77,7 +77,7 @@ def descriptors(pid: int) -> dict[int, str]:
     return found
 
 
-def test_the_daemon_is_detached(binary: Binary) -> None:
+def test_daemon_is_detached(binary: Binary) -> None:
     """It has left the caller's session, directory and descriptors; containerd's pipe closes when `start` ends."""
     bundle = binary.bundle()
     inherited, ours = os.pipe()
@@ -111,7 +111,7 @@ def test_the_daemon_is_detached(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_a_start_that_is_killed_takes_its_daemon_with_it(binary: Binary) -> None:
+def test_daemon_exits_with_killed_start(binary: Binary) -> None:
     """containerd kills `start` when its client gives up: nobody would ever tell the daemon to go."""
     bundle = binary.bundle()
     with binary.starting(bundle) as process:
@@ -121,7 +121,7 @@ def test_a_start_that_is_killed_takes_its_daemon_with_it(binary: Binary) -> None
     binary.expect_nothing_left()
 
 
-def test_who_may_enter(binary: Binary) -> None:
+def test_socket_permissions(binary: Binary) -> None:
     address = binary.start(binary.bundle())
     path = Path(address.removeprefix("unix://"))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -129,7 +129,7 @@ def test_who_may_enter(binary: Binary) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user to try")
-def test_another_user_is_not_served(binary: Binary) -> None:
+def test_connection_of_other_user_is_closed(binary: Binary) -> None:
     """Even one whom the file system would let in."""
     address = binary.start(binary.bundle())
     path = Path(address.removeprefix("unix://"))
@@ -146,7 +146,7 @@ def test_another_user_is_not_served(binary: Binary) -> None:
     connect(dial(address))
 
 
-def test_sigterm_ends_it_in_order(binary: Binary) -> None:
+def test_sigterm_shuts_down_cleanly(binary: Binary) -> None:
     bundle = binary.bundle()
     address = binary.start(bundle)
     connect(dial(address))
@@ -155,7 +155,7 @@ def test_sigterm_ends_it_in_order(binary: Binary) -> None:
     assert (bundle / "panic.log").read_bytes() == b""
 
 
-def test_sigterm_at_any_moment_is_heard(binary: Binary) -> None:
+def test_sigterm_at_any_time_is_not_lost(binary: Binary) -> None:
     """Also while it starts, also when another thread than the main one gets it."""
     for number in range(8):
         bundle = binary.bundle(f"b{number}")
@@ -166,7 +166,7 @@ def test_sigterm_at_any_moment_is_heard(binary: Binary) -> None:
     eventually(lambda: not binary.daemons(), "the end of all daemons")
 
 
-def test_a_stale_socket_is_replaced_and_a_living_one_is_not(binary: Binary) -> None:
+def test_start_replaces_only_stale_socket(binary: Binary) -> None:
     first = binary.bundle("b1")
     address = binary.start(first)
     pid = int((first / "shim.pid").read_text())
@@ -185,7 +185,7 @@ def test_a_stale_socket_is_replaced_and_a_living_one_is_not(binary: Binary) -> N
     assert connect(dial(address)).shim_pid == int((second / "shim.pid").read_text()) != pid
 
 
-def test_a_file_in_the_sockets_place_is_not_removed(binary: Binary) -> None:
+def test_start_does_not_remove_a_regular_file(binary: Binary) -> None:
     bundle = binary.bundle()
     address = binary.start(bundle)
     shut_down(address)
@@ -197,7 +197,7 @@ def test_a_file_in_the_sockets_place_is_not_removed(binary: Binary) -> None:
     assert path.read_text() == "precious"
 
 
-def test_a_pods_containers_share_the_sandboxs_daemon(binary: Binary) -> None:
+def test_pod_containers_share_the_daemon_of_the_sandbox(binary: Binary) -> None:
     sandbox = binary.pod_bundle("pod", SANDBOX)
     address = binary.start(sandbox, "pod")
     member = binary.pod_bundle("c1", MEMBER)
@@ -210,7 +210,7 @@ def test_a_pods_containers_share_the_sandboxs_daemon(binary: Binary) -> None:
     assert connect(dial(address), "pod").shim_pid == int((sandbox / "shim.pid").read_text())
 
 
-def test_a_member_of_a_dead_pod_is_told_so(binary: Binary) -> None:
+def test_start_in_dead_pod_fails(binary: Binary) -> None:
     sandbox = binary.pod_bundle("pod", SANDBOX)
     binary.start(sandbox, "pod")
     os.kill(int((sandbox / "shim.pid").read_text()), signal.SIGKILL)
@@ -223,7 +223,7 @@ def test_a_member_of_a_dead_pod_is_told_so(binary: Binary) -> None:
     assert not binary.daemons()
 
 
-def test_options_in_both_forms(binary: Binary) -> None:
+def test_options_as_any_and_bootstrap_params(binary: Binary) -> None:
     packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode())
     address = binary.start(binary.bundle("b1"), stdin=packed.encode())
     shut_down(address)
@@ -236,7 +236,7 @@ def test_options_in_both_forms(binary: Binary) -> None:
     eventually(lambda: not list(other.iterdir()), "the socket's removal")
 
 
-def test_the_log_goes_into_the_fifo(binary: Binary) -> None:
+def test_log_is_written_to_the_fifo(binary: Binary) -> None:
     bundle = binary.bundle()
     os.mkfifo(bundle / "log")
     reader = os.open(bundle / "log", os.O_RDWR | os.O_NONBLOCK)
@@ -254,7 +254,7 @@ def test_the_log_goes_into_the_fifo(binary: Binary) -> None:
     os.close(reader)
 
 
-def test_serve_as_a_command_of_its_own(binary: Binary) -> None:
+def test_serve_command_runs_in_foreground(binary: Binary) -> None:
     """For systems without fork: it closes stdout when it listens, and works until it is told to end."""
     bundle = binary.bundle()
     binary.sockets.mkdir(mode=0o700)
@@ -274,7 +274,7 @@ def test_serve_as_a_command_of_its_own(binary: Binary) -> None:
     assert not list(binary.sockets.iterdir())
 
 
-def test_many_starts_at_once(binary: Binary) -> None:
+def test_concurrent_starts(binary: Binary) -> None:
     """Ten ids at the same time: ten daemons, and the directory of the sockets is made once."""
     processes = []
     for number in range(10):
@@ -297,7 +297,7 @@ def test_many_starts_at_once(binary: Binary) -> None:
     binary.expect_nothing_left()
 
 
-def test_a_connection_may_come_before_the_daemon_is_ready(binary: Binary) -> None:
+def test_connection_before_daemon_is_ready_is_served(binary: Binary) -> None:
     """The endpoint listens when `start` prints: a raw connection at that moment never is refused."""
     address = binary.start(binary.bundle())
     with socket.socket(socket.AF_UNIX) as connection:

@@ -175,14 +175,14 @@ def every_message(name: str) -> Any:
 relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=25)
 
 
-def test_regenerating_changes_nothing(tmp_path: Path) -> None:
+def test_generated_codecs_are_current(tmp_path: Path) -> None:
     generator().generate(tmp_path)
     generated = {path.relative_to(tmp_path): path.read_text() for path in tmp_path.rglob("*.py")}
     kept = {path.relative_to(ROOT): path.read_text() for path in generated_modules()}
     assert {path: text for path, text in kept.items() if text.startswith("# Generated")} == generated
 
 
-def test_every_message_of_the_sources_has_a_class() -> None:
+def test_every_proto_message_has_a_class() -> None:
     named = {full for _, full, _ in generator().messages_of(list(generator().descriptor_set().file))}
     entries = {name for name in named if pool().FindMessageTypeByName(name).GetOptions().map_entry}
     v3 = {name for name in named if name.startswith("containerd.task.v3.")}
@@ -233,7 +233,7 @@ def agree(name: str, data: bytes) -> None:
 @every_message("name")
 @relaxed
 @given(data=st.binary(max_size=64))
-def test_arbitrary_bytes_are_refused_or_read_as_upb_reads_them(name: str, data: bytes) -> None:
+def test_arbitrary_bytes_decode_as_by_upb(name: str, data: bytes) -> None:
     agree(name, data)
 
 
@@ -252,7 +252,7 @@ PIECES = st.one_of(
 @every_message("name")
 @relaxed
 @given(data=st.data())
-def test_damaged_messages_are_refused_or_read_as_upb_reads_them(name: str, data: st.DataObject) -> None:
+def test_damaged_messages_decode_as_by_upb(name: str, data: st.DataObject) -> None:
     """Closer to home than random bytes: real messages, spliced, cut, repeated and with hostile numbers put in."""
     encoded = data.draw(instances(name)).encode()
     if data.draw(st.booleans()):
@@ -263,19 +263,19 @@ def test_damaged_messages_are_refused_or_read_as_upb_reads_them(name: str, data:
 
 
 @pytest.mark.parametrize("depth", [1, 50, 99, 100, 101, 5000])
-def test_deep_unknown_groups(depth: int) -> None:
+def test_deep_unknown_groups_are_bounded(depth: int) -> None:
     name = "google.protobuf.Empty"
     agree(name, b"\x0b" * depth + b"\x0c" * depth)
 
 
 @pytest.mark.parametrize("data", [b"\x00\x00", b"\x08" + b"\xff" * 9 + b"\x02"])
-def test_what_go_refuses_is_refused(data: bytes) -> None:
+def test_input_that_go_rejects_is_rejected(data: bytes) -> None:
     with pytest.raises(DecodeError, match=r"zero|64 bits"):
         CLASSES["google.protobuf.Timestamp"].decode(data)
 
 
 @pytest.mark.parametrize("keys", [["", "a"], ["a", "ab", "", "a\0"]])
-def test_maps_are_written_in_plain_order_of_their_keys(keys: list[str]) -> None:
+def test_maps_are_encoded_in_key_order(keys: list[str]) -> None:
     from shim.api.task import UpdateTaskRequest
 
     encoded = UpdateTaskRequest(annotations=dict.fromkeys(keys, "x")).encode()
@@ -291,7 +291,7 @@ def test_unsigned_numbers_are_masked_and_negative_ones_take_ten_bytes() -> None:
     assert Options(vm_processor_count=-2).encode() == b"\x40\xfe" + b"\xff" * 8 + b"\x01"
 
 
-def test_last_of_a_oneof_wins_and_messages_merge() -> None:
+def test_last_oneof_field_wins_and_messages_merge() -> None:
     from shim.api.cgroups_v1 import Metrics
     from shim.api.runhcs_stats import Statistics, WindowsContainerStatistics
     from shim.api.wellknown import Timestamp

@@ -18,7 +18,7 @@ VALUES = some.recursive(
 
 
 @given(VALUES)
-def test_it_writes_what_json_writes(value: object) -> None:
+def test_dumps_equals_json(value: object) -> None:
     text = lean_json.dumps(value)
     assert text == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     assert lean_json.loads(text) == value
@@ -27,12 +27,12 @@ def test_it_writes_what_json_writes(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"x", float("nan"), float("inf")])
-def test_what_json_has_no_word_for_is_refused(value: object) -> None:
+def test_value_without_json_form_raises(value: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         lean_json.dumps({"x": value})
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a":}', "[1,]", "nul", '"\x01"', "1 2", "NaN", b"\xff", "[" * 100_000])
-def test_what_is_not_json_is_refused(text: str | bytes) -> None:
+def test_invalid_json_raises(text: str | bytes) -> None:
     with pytest.raises(ValueError):
         lean_json.loads(text)

@@ -14,7 +14,7 @@ CONTAINERD = [
 ]  # fmt: skip
 
 
-def test_what_containerd_writes() -> None:
+def test_command_line_of_containerd_is_parsed() -> None:
     action, flags = parse(CONTAINERD)
     assert action == "start"
     assert (flags.namespace, flags.address, flags.publish_binary, flags.id, flags.debug) == (
@@ -34,12 +34,12 @@ def test_what_containerd_writes() -> None:
         ["-id", "wrong", "-id", "x", "--namespace", "n", "start", "-debug=false"],
     ],
 )
-def test_dashes_equals_and_places_do_not_matter(arguments: list[str]) -> None:
+def test_flag_forms_are_equivalent(arguments: list[str]) -> None:
     action, flags = parse(arguments)
     assert (action, flags.namespace, flags.id, flags.debug) == ("start", "n", "x", False)
 
 
-def test_a_value_may_look_like_anything() -> None:
+def test_flag_value_may_begin_with_dash() -> None:
     _, flags = parse(["-id", "-start", "-namespace", "start", "-address=", "-bundle=a=b", "delete"])
     assert (flags.id, flags.namespace, flags.address, flags.bundle) == ("-start", "start", "", "a=b")
 
@@ -48,7 +48,7 @@ def test_a_value_may_look_like_anything() -> None:
     ("arguments", "wanted"),
     [(["-v"], "version"), (["--version"], "version"), (["-info"], "info"), (["--help"], "help"), (["-h"], "help")],
 )
-def test_questions_need_no_action(arguments: list[str], wanted: str) -> None:
+def test_query_flags_need_no_action(arguments: list[str], wanted: str) -> None:
     assert parse(arguments)[0] == wanted
     assert parse([*CONTAINERD, *arguments])[0] == wanted
 
@@ -69,31 +69,31 @@ def test_questions_need_no_action(arguments: list[str], wanted: str) -> None:
         (["", "start"], "unknown action ''"),
     ],
 )
-def test_what_is_wrong_is_named(arguments: list[str], message: str) -> None:
+def test_command_line_error_names_the_cause(arguments: list[str], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         parse(arguments)
 
 
 @pytest.mark.parametrize("id", ["a/b", "..", ".", "a\\b", "a\0b"])
-def test_ids_that_would_leave_their_directory_are_refused(id: str) -> None:
+def test_id_with_path_separator_is_rejected(id: str) -> None:
     _, flags = parse(["-namespace", "n", "-id", id, "start"])
     with pytest.raises(CommandError, match=r"-id .* cannot be part of a file name"):
         flags.require("namespace", "id")
 
 
-def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_commands_and_flags(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     for word in ("start", "delete", "serve", "-namespace", "-bundle", "-info", "RUNHCS_SOCKET_DIR", "ctr run"):
         assert word in text
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-v"]) == 0
     assert capsys.readouterr().out.startswith("containerd-shim-runhcs-v1:\n  Version: ")
 
 
-def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-wrong\nflag", "start"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -14,7 +14,7 @@ from shim.platform import endpoint
 from shim.platform.linux import standby
 
 
-def test_the_socket_of_a_shim_that_is_being_killed_goes_too(tmp_path: Path) -> None:
+def test_socket_of_killed_shim_is_removed(tmp_path: Path) -> None:
     """It can be connected to a moment longer than anything else of it lives."""
     address = f"unix://{tmp_path / 's'}"
     listener = socket.socket(socket.AF_UNIX)
@@ -30,7 +30,7 @@ def test_the_socket_of_a_shim_that_is_being_killed_goes_too(tmp_path: Path) -> N
     assert not (tmp_path / "s").exists()
 
 
-def test_the_socket_of_a_living_shim_stays(tmp_path: Path) -> None:
+def test_socket_of_running_shim_stays(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "s"))
         listener.listen()
@@ -40,7 +40,7 @@ def test_the_socket_of_a_living_shim_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-def test_who_holds_the_lock_of_the_directory_for_ever_stops_nobody_for_ever(
+def test_directory_lock_wait_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(endpoint, "LOCK_TIME", 0.1)

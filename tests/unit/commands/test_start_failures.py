@@ -63,24 +63,24 @@ def launch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
     return Launch(monkeypatch, tmp_path, request.param)
 
 
-def test_no_process_to_be_had(launch: Launch) -> None:
+def test_failed_spawn_undoes_start(launch: Launch) -> None:
     launch.daemon.fork = launch.daemon.spawn = fail
     assert launch.said() == f"cannot start the daemon: Cannot allocate memory; {ADVICE}"
 
 
-def test_a_full_disk(launch: Launch) -> None:
+def test_full_disk_undoes_start(launch: Launch) -> None:
     """An error of `write` does not name the file."""
     launch.patch.setattr(files, "write_all", fail)
     assert launch.said() == f"cannot write into the bundle: Cannot allocate memory; {ADVICE}"
 
 
-def test_nobody_takes_the_address(launch: Launch) -> None:
+def test_closed_stdout_undoes_start(launch: Launch) -> None:
     launch.patch.setattr(files, "write_stdout", fail)
     assert launch.said() == f"cannot print the address: Cannot allocate memory; {ADVICE}"
     assert launch.child.killed
 
 
-def test_a_daemon_that_dies_without_a_word(launch: Launch) -> None:
+def test_daemon_that_dies_silently_undoes_start(launch: Launch) -> None:
     launch.child.is_ready = False
     said = "the daemon died as it started: it said nothing; try again, and look into the log if it persists"
     assert launch.said() == said

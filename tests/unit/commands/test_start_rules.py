@@ -33,7 +33,7 @@ def flags(debug: bool = False) -> Flags:
 # Grouping.
 
 
-def test_a_container_alone_has_its_own_daemon() -> None:
+def test_standalone_container_has_its_own_daemon() -> None:
     assert grouping({}, "c1") == ("c1", False)
     assert grouping({"io.containerd.runc.v2.group": "g"}, "c1") == ("c1", False)
 
@@ -50,21 +50,21 @@ def test_a_container_alone_has_its_own_daemon() -> None:
         ("", False),
     ],
 )
-def test_who_gets_the_sandbox_api(bundle: str, expected: bool) -> None:
+def test_sandbox_bundle_is_recognised_by_path(bundle: str, expected: bool) -> None:
     assert is_sandbox_bundle(bundle) is expected
 
 
-def test_the_answer_of_a_sandbox_is_json_of_version_3() -> None:
+def test_sandbox_response_is_json_version_3() -> None:
     address = 'unix:///run/"odd" ä/s'
     assert json.loads(sandbox_answer(address)) == {"version": 3, "address": address, "protocol": "ttrpc"}
 
 
-def test_no_options_in_the_words_of_the_client_library() -> None:
+def test_empty_message_counts_as_no_options() -> None:
     boot = bootstrap.read(Any(type_url="google.protobuf.Empty").encode(), flags())
     assert boot.options_type == "" and boot.options == b""
 
 
-def test_a_sandbox_has_its_own_daemon_and_its_containers_share_it() -> None:
+def test_pod_containers_share_the_daemon_of_the_sandbox() -> None:
     assert grouping({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "p1"}, "p1") == ("p1", True)
     assert grouping({CONTAINER_TYPE: "container", SANDBOX_ID: "p1"}, "c1") == ("p1", False)
 
@@ -83,7 +83,7 @@ def test_a_sandbox_has_its_own_daemon_and_its_containers_share_it() -> None:
         {CONTAINER_TYPE: "container", SANDBOX_ID: "c1"},
     ],
 )
-def test_half_a_pod_is_refused(annotations: dict[str, object]) -> None:
+def test_incomplete_pod_annotations_are_rejected(annotations: dict[str, object]) -> None:
     with pytest.raises(CommandError, match=r"io\.kubernetes\.cri"):
         grouping(annotations, "c1")
 
@@ -95,25 +95,25 @@ def packed(options: Options) -> bytes:
     return Any(type_url=RUNHCS, value=options.encode()).encode()
 
 
-def test_defaults() -> None:
+def test_bootstrap_defaults() -> None:
     boot = Bootstrap()
     assert (boot.options_type, boot.options, boot.scrub, boot.log_level) == ("", b"", True, logs.INFO)
     assert Bootstrap(debug=True).log_level == logs.DEBUG
 
 
-def test_options_as_an_any() -> None:
+def test_options_in_an_any_are_decoded() -> None:
     options = Options(sandbox_isolation=1, vm_memory_size_in_mb=2048)
     boot = bootstrap.read(packed(options), flags())
     assert boot.options_type == RUNHCS
     assert Options.decode(boot.options) == options
 
 
-def test_a_prefixed_type_url_is_the_same_type() -> None:
+def test_type_url_prefix_is_ignored() -> None:
     data = Any(type_url=f"types.example.com/{RUNHCS}", value=Options(debug=True).encode()).encode()
     assert bootstrap.read(data, flags()).options_type == RUNHCS
 
 
-def test_generic_options() -> None:
+def test_generic_options_are_decoded() -> None:
     data = Any(type_url="runtimeoptions.v1.Options", value=GenericOptions(type_url="x").encode()).encode()
     assert bootstrap.read(data, flags()).options_type == "runtimeoptions.v1.Options"
 
@@ -123,13 +123,13 @@ def generic(text: str) -> bytes:
     return Any(type_url="runtimeoptions.v1.Options", value=value).encode()
 
 
-def test_generic_options_set_the_log_too() -> None:
+def test_generic_options_set_the_log_level() -> None:
     boot = bootstrap.read(generic('LogLevel = "warn"\nScrubLogs = false\n'), flags())
     assert (boot.log_level, boot.scrub) == (logs.WARNING, False)
 
 
 @pytest.mark.parametrize("text", ["LogLevel = ", 'LogLevel = "loud"', "Nonsense = 1"])
-def test_what_is_wrong_in_the_text_is_for_create_to_refuse(text: str) -> None:
+def test_invalid_generic_options_are_left_to_create(text: str) -> None:
     assert bootstrap.read(generic(text), flags()).log_level == logs.INFO
 
 
@@ -137,7 +137,7 @@ def params(**fields: object) -> bytes:
     return BootstrapParams(instance_id="c1", namespace="k8s.io", **fields).encode()  # type: ignore[arg-type]
 
 
-def test_options_as_an_extension_of_bootstrap_params() -> None:
+def test_options_in_bootstrap_params_are_decoded() -> None:
     other = Extension(value=Any(type_url="example.Something", value=b"\xff"))
     extension = Extension(value=Any(type_url=RUNHCS, value=Options(debug=True).encode()))
     data = params(extensions=[other, extension], socket_dir="/run/s", containerd_ttrpc_address="/run/t")
@@ -146,12 +146,12 @@ def test_options_as_an_extension_of_bootstrap_params() -> None:
     assert boot.log_level == logs.DEBUG
 
 
-def test_bootstrap_params_without_options() -> None:
+def test_bootstrap_params_without_options_are_accepted() -> None:
     assert bootstrap.read(params(), flags()).log_level == logs.INFO
     assert bootstrap.read(params(log_level=-4), flags()).log_level == logs.DEBUG
 
 
-def test_an_any_that_could_be_bootstrap_params_is_an_any() -> None:
+def test_any_is_not_mistaken_for_bootstrap_params() -> None:
     """Both have text in fields 1 and 2; only the right id and namespace make it BootstrapParams."""
     data = Any(type_url=RUNHCS, value=Options(log_level="warn").encode()).encode()
     boot = bootstrap.read(data, flags())
@@ -168,14 +168,14 @@ def test_an_any_that_could_be_bootstrap_params_is_an_any() -> None:
         (Options(debug_type=2), logs.INFO),
     ],
 )
-def test_levels(options: Options, level: int) -> None:
+def test_log_level_of_options(options: Options, level: int) -> None:
     boot = bootstrap.read(packed(options), flags())
     assert boot.log_level == level
     assert boot.log_text == (options.debug_type != 2)
 
 
 @pytest.mark.parametrize(("given", "scrubs"), [(None, True), (True, True), (False, False)])
-def test_scrubbing_is_on_unless_switched_off(given: bool | None, scrubs: bool) -> None:
+def test_scrubbing_is_on_by_default(given: bool | None, scrubs: bool) -> None:
     assert bootstrap.read(packed(Options(debug=True, scrub_logs=given)), flags()).scrub is scrubs
 
 
@@ -195,13 +195,13 @@ def test_scrubbing_is_on_unless_switched_off(given: bool | None, scrubs: bool) -
         (params(extensions=[Extension(value=Any(type_url="containerd.runc.v1.Options"))]), "runc's"),
     ],
 )
-def test_what_is_not_options_is_refused(data: bytes, message: str) -> None:
+def test_invalid_stdin_is_rejected(data: bytes, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         bootstrap.read(data, flags())
 
 
 @given(st.binary(min_size=1, max_size=200))
-def test_garbage_is_refused_with_a_sentence_and_never_with_a_traceback(data: bytes) -> None:
+def test_any_stdin_is_accepted_or_raises_command_error(data: bytes) -> None:
     with pytest.raises(CommandError):
         bootstrap.read(data, flags())
 
@@ -214,7 +214,7 @@ def test_garbage_is_refused_with_a_sentence_and_never_with_a_traceback(data: byt
     st.from_regex(r"[a-z0-9]{1,5}", fullmatch=True),
     st.from_regex(r"[a-z0-9.]{1,9}[a-z]", fullmatch=True),
 )
-def test_the_address_is_containerds_rule(address: str, namespace: str, id: str) -> None:
+def test_address_equals_containerds(address: str, namespace: str, id: str) -> None:
     # Python keeps two leading slashes, Go keeps one.
     root = "/" if address.startswith("/") else ""
     joined = posixpath.normpath(root + "/".join((address.lstrip("/"), namespace, id)))
@@ -222,7 +222,7 @@ def test_the_address_is_containerds_rule(address: str, namespace: str, id: str) 
     assert endpoint.address_for(address, namespace, id, "/run/s/") == f"unix:///run/s/{expected}"
 
 
-def test_the_directory_comes_from_the_caller_the_environment_or_containerds_default(
+def test_socket_directory_precedence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import posix
@@ -239,14 +239,14 @@ def test_the_directory_comes_from_the_caller_the_environment_or_containerds_defa
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**33), st.integers(0, 999_999_999), st.integers(0, 2**32 - 1))
-def test_the_hand_written_answer_of_delete_is_what_the_codec_writes(
+def test_delete_response_equals_codec(
     status: int, seconds: int, nanos: int, pid: int
 ) -> None:
     expected = DeleteResponse(pid=pid, exit_status=status, exited_at=Timestamp(seconds=seconds, nanos=nanos))
     assert delete.encode_response(status, seconds, nanos, pid) == expected.encode()
 
 
-def test_delete_looks_for_the_ledger_where_it_is() -> None:
+def test_delete_uses_the_file_name_of_the_ledger() -> None:
     assert delete.LEDGER_FILE == ledger.FILE
 
 
@@ -260,7 +260,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.sampled_from(["", " ", "\n\t"]), st.booleans())
-def test_lean_json_reads_what_json_writes(value: object, space: str, ascii: bool) -> None:
+def test_lean_json_loads_what_json_dumps(value: object, space: str, ascii: bool) -> None:
     import json
 
     text = space + json.dumps(value, ensure_ascii=ascii) + space
@@ -270,6 +270,6 @@ def test_lean_json_reads_what_json_writes(value: object, space: str, ascii: bool
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b'{"a":1,}', b"[1] 2", b"nul", b"\xff", b"[NaN]", b"[" * 100_000, b"'a'"])
-def test_lean_json_refuses_with_a_value_error(text: bytes) -> None:
+def test_lean_json_raises_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):
         lean_json.loads(text)

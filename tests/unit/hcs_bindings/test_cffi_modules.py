@@ -23,7 +23,7 @@ def build_script() -> ModuleType:
 
 
 @pytest.mark.parametrize(("declarations", "module"), build_script().MODULES)
-def test_generating_again_changes_nothing(declarations: str, module: str, tmp_path: Path) -> None:
+def test_generated_module_is_current(declarations: str, module: str, tmp_path: Path) -> None:
     again = tmp_path / Path(module).name
     build_script().generate(ROOT / declarations, again)
     assert again.read_text() == (ROOT / module).read_text(), "run `make native` and commit what it made"
@@ -58,7 +58,7 @@ def declared() -> set[str]:
     return names
 
 
-def test_protocols_and_declarations_are_in_step() -> None:
+def test_protocols_match_declarations() -> None:
     typed: list[str] = []
     libraries = ("ComputeCore", "ComputeStorage", "ComputeNetwork", "VmCompute", "CimFs", "Kernel32", "Ole32", "Ntdll")
     for library in libraries:

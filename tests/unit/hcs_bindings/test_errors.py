@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -36,7 +34,7 @@ def both(low: int) -> tuple[int, int]:
         (errors.is_service_lost, (*both(0x11E), 0x800706BA, 0x800706BE, 0x800706EF)),
     ],
 )
-def test_a_predicate_takes_both_spellings_and_nothing_else(predicate: object, codes: tuple[int, ...]) -> None:
+def test_predicate_matches_both_forms_of_a_code(predicate: object, codes: tuple[int, ...]) -> None:
     assert callable(predicate)
     everything = {entry.code for entry in catalogue.entries()}
     everything |= {code for low in range(0x100, 0x120) for code in both(low)}
@@ -59,7 +57,7 @@ def test_combined_predicates() -> None:
     assert errors.is_timeout(TimeoutError())
 
 
-def test_an_error_reads_like_a_sentence_a_person_can_act_on() -> None:
+def test_error_text_has_cause_and_next_step() -> None:
     document = {
         "Error": -2143878903,
         "ErrorMessage": "The operation timed out.",
@@ -76,20 +74,20 @@ def test_an_error_reads_like_a_sentence_a_person_can_act_on() -> None:
     assert error.cause and error.next_step
 
 
-def test_the_spelling_that_was_returned_is_kept() -> None:
+def test_returned_code_is_kept() -> None:
     error = HcsError(0xC0370106, "x")
     assert error.code == 0xC0370106
     assert error.name == "HCS_E_UNEXPECTED_EXIT"
 
 
 @pytest.mark.parametrize("document", ["", "no json", "[]", '{"ErrorEvents": 3}', '{"ErrorEvents": [null]}'])
-def test_a_broken_result_document_does_not_hide_the_code(document: str) -> None:
+def test_broken_result_document_keeps_the_code(document: str) -> None:
     error = from_document(-2143878899, "x", document)
     assert error.code == 0x8037010D
     assert "HCS_E_INVALID_JSON" in str(error)
 
 
-def test_the_catalogue_has_every_code_once_and_a_whole_entry_for_each() -> None:
+def test_catalogue_has_every_code_once() -> None:
     codes = [entry.code for entry in catalogue.entries()]
     assert len(codes) == len(set(codes))
     assert set(range(0x80370100, 0x80370120)) <= set(codes)
@@ -102,34 +100,24 @@ def test_the_catalogue_has_every_code_once_and_a_whole_entry_for_each() -> None:
         assert errors.normalise(entry.code) == entry.code
 
 
-def test_every_code_of_the_bindings_is_in_the_catalogue() -> None:
+def test_codes_of_the_bindings_are_in_the_catalogue() -> None:
     known = {entry.code for entry in catalogue.entries()}
     for name, value in vars(errors).items():
         if name.isupper() and isinstance(value, int) and value > 0xFFFF:
             assert errors.normalise(value) in known, name
 
 
-def test_an_unknown_code_still_says_something() -> None:
+def test_unknown_code_has_generic_entry() -> None:
     assert catalogue.lookup(0x80071234).name == "WIN32_ERROR_4660"
     assert catalogue.lookup(0xC0370999).name == "HCS_ERROR_999"
     assert "certutil" in str(HcsError(0x87654321, "x"))
-
-
-def test_raising_an_error_does_not_import_the_catalogue() -> None:
-    program = (
-        "import sys; from shim.hcs_bindings import errors\n"
-        "e = errors.HcsError(0x80370109, 'x'); errors.is_not_exist(e)\n"
-        "assert not [m for m in sys.modules if 'catalogue' in m]\n"
-        "str(e); assert 'shim.hcs_bindings.catalogue' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, timeout=30)
 
 
 @pytest.mark.parametrize(
     "word",
     ["0xC0370106", "0x80370106", "C0370106", "80370106h", "-1070137082", "HCS_E_UNEXPECTED_EXIT", "unexpected_exit"],
 )
-def test_explain_finds_a_code_however_it_is_written(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_accepts_all_forms_of_a_code(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--json", "--", word]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["name"] == "HCS_E_UNEXPECTED_EXIT"
@@ -137,7 +125,7 @@ def test_explain_finds_a_code_however_it_is_written(word: str, capsys: pytest.Ca
     assert answer["cause"] and answer["next_step"]
 
 
-def test_explain_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_prints_the_entry(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "0xC0370106"]) == 0
     text = capsys.readouterr().out
     assert text.startswith("0xC0370106 HCS_E_UNEXPECTED_EXIT: ")
@@ -147,11 +135,11 @@ def test_explain_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("word", ["nonsense", "0x1234567890", ""])
-def test_explain_refuses_what_is_no_code(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_rejects_unknown_words(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", word]) == 2
     assert "0xC0370106" in capsys.readouterr().err
 
 
-def test_explain_all(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_all_prints_every_entry(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--all", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == len(catalogue.entries())

@@ -208,7 +208,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("row", [row for row in CONTAINER_ROWS if row.outcome != NO_EFFECT])
-def test_rows_about_containers(row: Annotation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_container_annotation_has_its_effect(row: Annotation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_version, "_build", 20348)
     CASES[row]()
 
@@ -218,13 +218,13 @@ def isolated(annotations: dict[str, str]) -> Spec:
 
 
 @pytest.mark.parametrize("row", [row for row in OTHER_ROWS + CONTAINER_ROWS if row.outcome == NO_EFFECT])
-def test_rows_without_effect_are_noted_once(row: Annotation) -> None:
+def test_annotation_without_effect_warns_once(row: Annotation) -> None:
     assert isolated({row: "x"}).annotations.warnings == [f"annotation {row} has no effect. {row.effect}"]
     assert isolated({row: "x"}).annotations.warnings == [], "a second container of the same shim"
 
 
 @pytest.mark.parametrize("row", [row for row in OTHER_ROWS if row.outcome == REFUSED])
-def test_promises_that_are_not_kept_are_refused(row: Annotation) -> None:
+def test_unsupported_security_annotation_is_rejected(row: Annotation) -> None:
     with pytest.raises(InvalidSpec, match="cannot be followed") as caught:
         isolated({row: "true"})
     assert caught.value.kind == UNIMPLEMENTED
@@ -232,7 +232,7 @@ def test_promises_that_are_not_kept_are_refused(row: Annotation) -> None:
     assert isolated({row: off}).annotations.warnings == []
 
 
-def test_every_row_belongs_to_a_test() -> None:
+def test_every_row_has_a_test() -> None:
     assert not [row for row in OTHER_ROWS if row.outcome not in (NO_EFFECT, REFUSED)]
     assert set(CASES) == {row for row in CONTAINER_ROWS if row.outcome != NO_EFFECT}
 
@@ -240,17 +240,17 @@ def test_every_row_belongs_to_a_test() -> None:
 # Whatever the row.
 
 
-def test_a_misspelt_key_is_noted() -> None:
+def test_unknown_key_warns() -> None:
     (sentence,) = isolated({"io.microsoft.virtualmachine.wcow.virtualsmb.nodirectmap": "true"}).annotations.warnings
     assert "virtualsmb.nodirectmap is not known to this shim" in sentence
 
 
-def test_keys_of_others_are_nobodys_business() -> None:
+def test_key_of_other_namespace_is_ignored() -> None:
     given = {"example.com/x": "y", "io.kubernetes.cri.sandbox-name": "z", "io.containerd.runc.v2.group": "g"}
     assert normalized(given).annotations.warnings == []
 
 
-def test_a_vm_annotation_without_a_vm_is_noted() -> None:
+def test_vm_annotation_without_vm_warns() -> None:
     (sentence,) = normalized({names.VM_PROCESSOR_COUNT: "4"}).annotations.warnings
     assert sentence.endswith("it is about a utility VM, and this container has none")
     assert isolated({names.VM_PROCESSOR_COUNT: "4"}).annotations.warnings == []
@@ -264,7 +264,7 @@ def test_a_vm_annotation_without_a_vm_is_noted() -> None:
         (20348, None, "failed to read extension file"),
     ],
 )
-def test_device_extensions_that_cannot_be_had(
+def test_invalid_device_extension_fails_the_create(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: int, content: str | None, said: str
 ) -> None:
     monkeypatch.setattr(windows_version, "_build", build)
@@ -273,7 +273,7 @@ def test_device_extensions_that_cannot_be_had(
     assert said in str(refusal({names.DEVICE_EXTENSIONS: str(tmp_path / "a.json")}))
 
 
-def test_device_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_extensions_are_in_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_version, "_build", 20348)
     for name in "ab":
         (tmp_path / name).write_text(json.dumps({"namespace": name}))

@@ -56,13 +56,13 @@ def normalized(*, isolated: bool = True, annotations: dict[str, str] | None = No
 # The table.
 
 
-def test_the_table_has_every_field_of_the_message_and_one_of_our_own() -> None:
+def test_table_has_every_field_of_the_message() -> None:
     assert [option.field for option in OPTIONS if option.number] == list(Message.__slots__)
     assert [option.number for option in OPTIONS] == [*range(1, 21), 0]
     assert [option.key for option in OPTIONS if not option.number] == ["SandboxOsVersion"]
 
 
-def test_keys_are_fields_without_underscores() -> None:
+def test_option_key_is_field_without_underscores() -> None:
     for option in OPTIONS:
         assert option.key.lower() == option.field.replace("_", "").lower()
 
@@ -135,7 +135,7 @@ def _by_toml(text: str) -> str:
 
 
 @pytest.mark.parametrize("option", [option for option in OPTIONS if not option.unused], ids=lambda option: option.key)
-def test_each_option_has_its_effect(option: Any) -> None:
+def test_option_has_its_effect(option: Any) -> None:
     found, expected = EFFECTS[option.field]
     assert found() == expected
 
@@ -144,7 +144,7 @@ SET = {bool: True, int: 2, str: "x", dict: {"a": "b"}}
 
 
 @pytest.mark.parametrize("option", [option for option in OPTIONS if option.unused], ids=lambda option: option.key)
-def test_an_option_without_effect_is_noted_once(option: Any) -> None:
+def test_option_without_effect_warns_once(option: Any) -> None:
     fields = {option.field: SET[option.kind]}
     (sentence,) = normalized(**fields).annotations.warnings
     assert sentence == f"option {option.key} has no effect. {option.effect}"
@@ -152,21 +152,21 @@ def test_an_option_without_effect_is_noted_once(option: Any) -> None:
 
 
 @pytest.mark.parametrize("option", [option for option in OPTIONS if option.needs_vm], ids=lambda option: option.key)
-def test_options_about_vms_are_noted_where_there_is_none(option: Any) -> None:
+def test_vm_option_without_vm_warns(option: Any) -> None:
     spec = normalized(isolated=False, **{option.field: SET[option.kind]})
     assert spec.annotations.warnings == [
         f"option {option.key} has no effect: it is about utility VMs, and there is none"
     ]
 
 
-def test_options_at_their_default_are_not_noted() -> None:
+def test_option_at_default_does_not_warn() -> None:
     assert normalized().annotations.warnings == []
 
 
 # Precedence: annotation, option, field of the spec, default.
 
 
-def test_an_annotation_beats_the_option() -> None:
+def test_annotation_overrides_option() -> None:
     given = {names.VM_PROCESSOR_COUNT: "4", "mine": "kept", names.NO_TIME_ZONE: "false"}
     spec = normalized(
         annotations=given,
@@ -181,7 +181,7 @@ def test_an_annotation_beats_the_option() -> None:
     assert spec.annotations.text(names.VM_MEMORY_SIZE_IN_MB) == "512", "an option beats a default annotation"
 
 
-def test_a_sandbox_os_version_comes_three_ways_and_the_annotation_wins() -> None:
+def test_sandbox_os_version_annotation_overrides_option() -> None:
     key = names.SANDBOX_OS_VERSION
     assert annotation(key, default_container_annotations={key: "20348"}) == "20348"
     assert annotation(key, annotations={key: "17763"}, default_container_annotations={key: "20348"}) == "17763"
@@ -202,19 +202,19 @@ def test_absent_and_default_options_are_empty() -> None:
     assert not from_toml(b"SandboxOsVersion = 20348", "it").is_empty
 
 
-def test_a_type_url_may_have_a_host() -> None:
+def test_type_url_with_host_is_accepted() -> None:
     packed = pack(Message(debug=True))
     packed.type_url = f"type.googleapis.com/{packed.type_url}"
     assert decode(packed).values.debug
 
 
-def test_fields_that_a_newer_containerd_sends_are_harmless() -> None:
+def test_unknown_fields_are_ignored() -> None:
     newer = pack(Message(debug=True))
     newer.value += b"\xa2\x06\x03new"  # field 100, text
     assert decode(newer).values == Message(debug=True)
 
 
-def test_toml_keys_are_go_field_names_in_any_case() -> None:
+def test_toml_keys_are_case_insensitive() -> None:
     body = b"""
         TypeUrl = "kept by CRI, and not ours"
         SandboxIsolation = 1
@@ -236,7 +236,7 @@ def test_toml_keys_are_go_field_names_in_any_case() -> None:
     assert options.os_version == "10.0.20348.2031"
 
 
-def test_toml_from_a_file(tmp_path: Path) -> None:
+def test_toml_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "options.toml"
     path.write_text("Debug = true")
     assert decode(pack(GenericOptions(config_path=str(path)))).values.debug
@@ -268,7 +268,7 @@ def test_toml_from_a_file(tmp_path: Path) -> None:
         ("[BinaryName]\na = 1", "BinaryName in it, set to a table, is no option"),
     ],
 )
-def test_wrong_toml_is_refused_by_key_value_and_what_is_allowed(text: str, said: str) -> None:
+def test_invalid_toml_error_names_key_value_and_allowed_values(text: str, said: str) -> None:
     error = refusal(from_toml, text.encode(), "it")
     assert said in str(error) and error.kind == INVALID_ARGUMENT
 
@@ -283,11 +283,11 @@ def test_wrong_toml_is_refused_by_key_value_and_what_is_allowed(text: str, said:
         ({"io_retry_timeout_in_sec": -1}, "IoRetryTimeoutInSec in the runtime options is -1"),
     ],
 )
-def test_messages_are_held_to_the_same_limits(fields: dict[str, Any], said: str) -> None:
+def test_message_fields_have_the_limits_of_toml(fields: dict[str, Any], said: str) -> None:
     assert said in str(refusal(decode, pack(Message(**fields))))
 
 
-def test_other_types_and_broken_bytes() -> None:
+def test_other_type_or_broken_bytes_are_rejected() -> None:
     assert "not understood" in str(refusal(decode, Packed(type_url="some.Options")))
     assert "cannot be decoded" in str(refusal(decode, Packed(type_url="containerd.runhcs.v1.Options", value=b"\xff")))
     assert decode(Packed(type_url="containerd.runc.v1.Options", value=b"\xff")).is_empty
@@ -295,7 +295,7 @@ def test_other_types_and_broken_bytes() -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_options_or_a_sentence(text: str) -> None:
+def test_any_text_decodes_or_raises_invalid_option(text: str) -> None:
     try:
         from_toml(text.encode(), "it")
     except InvalidSpec as error:
@@ -305,7 +305,7 @@ def test_any_text_is_options_or_a_sentence(text: str) -> None:
 # Isolation and platform, which options and spec must agree on.
 
 
-def test_isolation() -> None:
+def test_isolation_of_option_and_spec() -> None:
     isolated = {"windows": {"hyperv": {}}}
     normalize_spec(Spec(isolated), Options())
     assert "SandboxIsolation = 1" in str(refusal(normalize_spec, Spec(isolated), Options(Message(debug=True))))
@@ -320,7 +320,7 @@ def test_isolation() -> None:
         ("linux/amd64", {"windows": {}}, False),
     ],
 )
-def test_platform(platform: str, sections: dict[str, Any], good: bool) -> None:
+def test_platform_option_must_match_spec(platform: str, sections: dict[str, Any], good: bool) -> None:
     options = Options(Message(sandbox_platform=platform))
     if good:
         normalize_spec(Spec(sections), options)
@@ -328,11 +328,11 @@ def test_platform(platform: str, sections: dict[str, Any], good: bool) -> None:
         assert f"sandbox platform: {platform}" in str(refusal(normalize_spec, Spec(sections), options))
 
 
-def test_neither_section() -> None:
+def test_spec_without_os_section_is_rejected() -> None:
     assert "neither a windows nor a linux section" in str(refusal(normalize_spec, Spec({"process": {}}), Options()))
 
 
-def test_one_annotation_stands_for_four() -> None:
+def test_disable_unsafe_sets_four_annotations() -> None:
     spec = Spec(windows(annotations={names.DISABLE_UNSAFE: "true"}))
     normalize_spec(spec, Options())
     assert all(spec.annotations.text(key) == "true" for key in names.UNSAFE)
@@ -341,6 +341,6 @@ def test_one_annotation_stands_for_four() -> None:
     assert "annotation expansion conflict" in str(refusal(normalize_spec, Spec(contradiction), Options()))
 
 
-def test_host_process_that_is_forbidden() -> None:
+def test_disabled_host_process_is_rejected() -> None:
     both = windows(annotations={names.HOST_PROCESS: "1", names.HOST_PROCESS_DISABLED: "t"})
     assert "forbidden here" in str(refusal(normalize_spec, Spec(both), Options()))

@@ -45,25 +45,25 @@ class TestLoading:
             ('{"annotations": []}', "annotations is a list: it must be an object"),
         ],
     )
-    def test_refuses_what_is_no_spec(self, tmp_path: Path, content: str | None, said: str) -> None:
+    def test_invalid_config_is_rejected(self, tmp_path: Path, content: str | None, said: str) -> None:
         if content is not None:
             (tmp_path / "config.json").write_bytes(content.encode("utf-8", "surrogateescape"))
         error = refusal(oci_spec.load, str(tmp_path))
         assert said in str(error) and error.kind == NO_KIND
 
     @given(st.binary(max_size=200))
-    def test_never_fails_in_another_way(self, data: bytes) -> None:
+    def test_any_bytes_load_or_raise_invalid_spec(self, data: bytes) -> None:
         try:
             Spec(oci_spec.parse(data, "config.json"))
         except InvalidSpec as error:
             assert str(error)
 
-    def test_a_spec_without_process_says_what_to_give(self) -> None:
+    def test_missing_process_error_names_next_step(self) -> None:
         assert "process.args" in str(refusal(lambda: Spec({"windows": {}}).process))
 
 
 class TestSection:
-    def test_null_missing_and_empty_are_alike(self) -> None:
+    def test_null_missing_and_empty_are_equal(self) -> None:
         for values in ({}, {"a": None}):
             section = Section(values, "")
             assert section.text("a") == "" and section.number("a") == 0 and not section.flag("a")
@@ -86,7 +86,7 @@ class TestSection:
             ("section", "b", "x.a is text: it must be an object"),
         ],
     )
-    def test_a_wrong_type_is_named_with_its_place(self, method: str, value: object, said: str) -> None:
+    def test_wrong_type_error_has_path(self, method: str, value: object, said: str) -> None:
         assert said in str(refusal(getattr(Section({"a": value}, "x"), method), "a"))
 
     def test_numbers_of_64_bits_are_kept(self) -> None:
@@ -104,12 +104,14 @@ class TestKinds:
             ({"linux": {}, "windows": {}}, False, True, False, True),
         ],
     )
-    def test_predicates(self, sections: dict[str, Any], wcow: bool, lcow: bool, plain: bool, isolated: bool) -> None:
+    def test_kind_predicates(
+        self, sections: dict[str, Any], wcow: bool, lcow: bool, plain: bool, isolated: bool
+    ) -> None:
         spec = Spec(sections)
         assert (spec.is_wcow, spec.is_lcow, spec.is_plain_linux, spec.is_isolated) == (wcow, lcow, plain, isolated)
 
     @pytest.mark.parametrize(("value", "is_one"), [("true", True), ("True", False), ("1", False), ("false", False)])
-    def test_host_process_needs_the_exact_word(self, value: str, is_one: bool) -> None:
+    def test_host_process_needs_exactly_true(self, value: str, is_one: bool) -> None:
         assert Spec(windows(annotations={names.HOST_PROCESS: value})).is_host_process is is_one
 
     def test_pod_roles(self) -> None:
@@ -128,15 +130,15 @@ class TestKinds:
 
 class TestAnnotations:
     @pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])
-    def test_true(self, text: str) -> None:
+    def test_flag_true_values(self, text: str) -> None:
         assert Annotations({"k": text}).flag("k") is True
 
     @pytest.mark.parametrize("text", ["0", "f", "F", "FALSE", "false", "False"])
-    def test_false(self, text: str) -> None:
+    def test_flag_false_values(self, text: str) -> None:
         assert Annotations({"k": text}).flag("k", True) is False
 
     @pytest.mark.parametrize("text", ["", "yes", "tRUE", " true"])
-    def test_other_flags_are_warned_of_and_absent(self, text: str) -> None:
+    def test_malformed_flag_warns_and_counts_as_absent(self, text: str) -> None:
         annotations = Annotations({"k": text})
         assert annotations.flag("k", True) is True and annotations.flag("k") is False
         assert annotations.warnings == ["annotation k is ignored: its value is not true or false"]
@@ -152,16 +154,16 @@ class TestAnnotations:
             ("\u0667", 0, True),
         ],
     )
-    def test_numbers(self, text: str, value: int, warned: bool) -> None:
+    def test_number_limits(self, text: str, value: int, warned: bool) -> None:
         annotations = Annotations({"k": text})
         assert annotations.number("k") == value and bool(annotations.warnings) is warned
 
-    def test_lists(self) -> None:
+    def test_list_values(self) -> None:
         annotations = Annotations({"n": "1,2", "bad": "1, 2", "t": "a, b", "empty": ""})
         assert annotations.numbers("n") == [1, 2] and annotations.numbers("bad") == []
         assert annotations.texts("t") == ["a", " b"] and annotations.texts("empty") == []
 
-    def test_a_bad_guid_stops_the_create(self) -> None:
+    def test_malformed_guid_fails_the_create(self) -> None:
         good = "AAAAAAAA-bbbb-cccc-dddd-eeeeeeeeeeee"
         assert Annotations({"g": good}).guid("g") == good.lower()
         for bad in ("", f"{{{good}}}", good[:-1], good.replace("A", "x"), good.replace("-", "0")):

@@ -290,7 +290,7 @@ def applied() -> list[Annotation]:
 
 
 @pytest.mark.parametrize("row", applied())
-def test_rows_about_vms(row: Annotation) -> None:
+def test_vm_annotation_has_its_effect(row: Annotation) -> None:
     CASES[row]()
 
 
@@ -299,13 +299,13 @@ def test_every_row_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in OURS if row.outcome == REFUSED])
-def test_what_cannot_be_done_is_refused(row: Annotation) -> None:
+def test_vm_annotation_that_is_unsupported_is_rejected(row: Annotation) -> None:
     assert refusal({row: "x"}).kind == UNIMPLEMENTED
     Machine({row: ""})
 
 
 @pytest.mark.parametrize("row", [row for row in OURS if row.outcome == NO_EFFECT])
-def test_what_has_no_effect_is_noted(row: Annotation) -> None:
+def test_vm_annotation_without_effect_warns(row: Annotation) -> None:
     assert f"annotation {row} has no effect" in Machine({row: "x"}).warned[0]
 
 
@@ -314,14 +314,14 @@ NOT_ALONE = (names.NUMA_MEMORY_PER_NODE, names.NUMA_PREFERRED_NODES)
 
 
 @pytest.mark.parametrize("row", [row for row in applied() if "number" in row.kind.text and row not in NOT_ALONE])
-def test_a_number_that_is_none_is_warned_of_and_counts_as_absent(row: Annotation) -> None:
+def test_malformed_number_warns_and_counts_as_absent(row: Annotation) -> None:
     beyond = Machine({row: str(row.kind.maximum + 1)})
     assert beyond.warned[0].startswith(f"annotation {row} is ignored: its value is not ")
     assert beyond.machine == Machine({row: "-1"}).machine == Machine({}).machine
 
 
 @pytest.mark.parametrize("row", [row for row in applied() if row.kind.text.startswith("`true`")])
-def test_a_flag_that_is_none_is_warned_of_and_counts_as_absent(row: Annotation) -> None:
+def test_malformed_flag_warns_and_counts_as_absent(row: Annotation) -> None:
     odd = Machine({row: "yes"})
     assert odd.warned == [f"annotation {row} is ignored: its value is not true or false"]
     assert odd.machine == Machine({}).machine

@@ -12,7 +12,7 @@ from shim.platform import host
 from shim.platform.linux import pump
 
 
-def test_directories(tmp_path: Path) -> None:
+def test_make_directories_creates_parents(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b" / "c"
     host.make_directories(str(deep), 0o711)
     assert deep.is_dir() and deep.stat().st_mode & 0o777 == 0o711
@@ -23,7 +23,7 @@ def test_directories(tmp_path: Path) -> None:
     assert host.exists(str(deep)) and host.is_directory(str(deep))
 
 
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
+def test_file_is_not_a_directory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     assert host.exists(str(file)) and not host.is_directory(str(file))
@@ -33,14 +33,14 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
         host.make_directories(f"{file}/below")
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_missing_path_does_not_exist(tmp_path: Path) -> None:
     for path in (f"{tmp_path}/none", "", "with\0zero"):
         assert not host.exists(path) and not host.is_directory(path)
     with pytest.raises(FileNotFoundError):
         host.make_directories("")
 
 
-def test_final_path_follows_every_link(tmp_path: Path) -> None:
+def test_final_path_resolves_links(tmp_path: Path) -> None:
     (tmp_path / "real" / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     (tmp_path / "real" / "loop").symlink_to("loop")
@@ -52,11 +52,11 @@ def test_final_path_follows_every_link(tmp_path: Path) -> None:
         assert host.reason(caught.value) == os.strerror(caught.value.errno or 0)
 
 
-def test_absolute() -> None:
+def test_absolute_paths() -> None:
     assert host.is_absolute("/a") and not host.is_absolute("a/b") and not host.is_absolute("")
 
 
-def test_figures() -> None:
+def test_host_properties() -> None:
     assert host.processors() == os.cpu_count()
     assert len(host.random(16)) == 16 and host.random(16) != host.random(16)
     assert pump.FIONREAD == termios.FIONREAD

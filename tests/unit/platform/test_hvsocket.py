@@ -75,7 +75,7 @@ def line(**fields: str) -> bytes:
     return json.dumps(fields).encode() + b"\n"
 
 
-def test_lines_become_entries_of_the_shim_s_log(directory: Path, log: Log) -> None:
+def test_guest_log_lines_are_forwarded(directory: Path, log: Log) -> None:
     with dial(directory) as guest:
         guest.sendall(line(Level="Warning", Message="one", Source="gcs") + line(level="panic", msg="two")[:10])
         guest.sendall(line(level="panic", msg="two")[10:] + b"plain text\n\n")
@@ -86,20 +86,20 @@ def test_lines_become_entries_of_the_shim_s_log(directory: Path, log: Log) -> No
     ]
 
 
-def test_a_guest_that_dials_again(directory: Path, log: Log) -> None:
+def test_guest_reconnect_continues_log(directory: Path, log: Log) -> None:
     for number in range(3):
         with dial(directory) as guest:
             guest.sendall(line(message=str(number)))
     assert [text for _, text, _ in log.expect(3)] == ["0", "1", "2"]
 
 
-def test_a_line_without_an_end(directory: Path, log: Log) -> None:
+def test_log_line_without_newline_is_bounded(directory: Path, log: Log) -> None:
     with dial(directory) as guest:
         guest.sendall(b"x" * (MAX_LINE + 1))
         assert len(log.expect(1)[0][1]) > MAX_LINE
 
 
-def test_closing_wakes_who_waits(directory: Path) -> None:
+def test_close_wakes_accept(directory: Path) -> None:
     listener = hvsocket.listen(VM, SERVICE)
     failures: list[OSError] = []
 
@@ -119,20 +119,20 @@ def test_closing_wakes_who_waits(directory: Path) -> None:
     assert not list(directory.iterdir())
 
 
-def test_nobody_comes(directory: Path) -> None:
+def test_accept_without_client_times_out(directory: Path) -> None:
     listener = hvsocket.listen(VM, SERVICE)
     with pytest.raises(TimeoutError):
         listener.accept(0.01)
     listener.close()
 
 
-def test_there_is_no_such_vm(directory: Path) -> None:
+def test_listen_for_unknown_vm_fails(directory: Path) -> None:
     with pytest.raises(OSError):
         hvsocket.listen("0" * 36, SERVICE)
 
 
 class TestStreams:
-    def test_service_ids_count_up(self, directory: Path) -> None:
+    def test_service_ids_increase(self, directory: Path) -> None:
         streams = stdio_listeners.StdioListeners(VM)
         first = streams.listen(["StdIn", "StdOut"])
         second = streams.listen(["StdOut"])
@@ -153,7 +153,7 @@ class TestStreams:
         second.close()
         assert not list(directory.iterdir())
 
-    def test_the_guest_goes_before_it_connects(self, directory: Path) -> None:
+    def test_guest_exit_before_connect_ends_wait(self, directory: Path) -> None:
         streams = stdio_listeners.StdioListeners(VM)
         awaited = streams.listen(["StdIn", "StdOut"])
         guest = dial(directory, awaited.services["StdIn"])
@@ -168,7 +168,7 @@ class TestStreams:
         assert not list(directory.iterdir())
 
 
-def test_time_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_zone_of_posix_host(monkeypatch: pytest.MonkeyPatch) -> None:
     utc = {"StandardName": "Coordinated Universal Time", "DaylightName": "Coordinated Universal Time"}
     try:
         for zone, expected in (("UTC", utc), ("XYZ-2", {"Bias": -120, "StandardName": "XYZ", "DaylightName": "XYZ"})):
@@ -180,7 +180,7 @@ def test_time_zones(monkeypatch: pytest.MonkeyPatch) -> None:
         time.tzset()
 
 
-def test_a_time_zone_of_windows() -> None:
+def test_time_zone_of_windows_host() -> None:
     def name(text: str) -> bytes:
         return text.encode("utf-16-le").ljust(64, b"\0")
 

@@ -13,7 +13,7 @@ from shim.platform.linux import mounts
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
 
-def test_options_become_flags_and_data() -> None:
+def test_mount_options_become_flags_and_data() -> None:
     options = ["rbind", "ro", "rw", "nosuid", "rslave", "size=1m", "mode=700", "defaults"]
     flags, propagation, data = mounts.parse_options(options)
     assert flags == mounts.MS_BIND | mounts.MS_REC | mounts.MS_NOSUID
@@ -22,7 +22,7 @@ def test_options_become_flags_and_data() -> None:
 
 
 @needs_root
-def test_a_read_only_bind_mount_is_read_only(tmp_path: Path) -> None:
+def test_read_only_bind_mount_rejects_writes(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
     target.mkdir()
@@ -40,7 +40,7 @@ def test_a_read_only_bind_mount_is_read_only(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_an_overlay_shows_all_layers(tmp_path: Path) -> None:
+def test_overlay_shows_all_layers(tmp_path: Path) -> None:
     for name in ("lower", "upper", "work", "target"):
         (tmp_path / name).mkdir()
     (tmp_path / "lower" / "below").write_text("1")
@@ -55,7 +55,7 @@ def test_an_overlay_shows_all_layers(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_busy_mount_needs_detach(tmp_path: Path) -> None:
+def test_busy_mount_needs_detach(tmp_path: Path) -> None:
     mounts.mount("tmpfs", str(tmp_path), "tmpfs", ["size=1m"])
     try:
         with (tmp_path / "held").open("w"):
@@ -68,7 +68,7 @@ def test_a_busy_mount_needs_detach(tmp_path: Path) -> None:
 
 
 @needs_root
-def test_a_failed_mount_says_what_to_do(tmp_path: Path) -> None:
+def test_failed_mount_error_has_next_step(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="check that source and target exist") as caught:
         mounts.mount(str(tmp_path / "missing"), str(tmp_path), "bind", ["bind"])
     assert caught.value.errno == errno.ENOENT

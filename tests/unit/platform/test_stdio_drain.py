@@ -65,7 +65,7 @@ class Draining:
         return self._results[0]
 
 
-class TestLateReaders:
+class TestLateClients:
     """A client opens its end in its own time; a process may need less for its whole life."""
 
     @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ class TestLateReaders:
         """Streams stay young for the whole test, however slow the machine."""
         monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 600.0)
 
-    def test_are_waited_for_while_the_streams_are_young(self, lab: Lab) -> None:
+    def test_late_client_is_waited_for(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
         process = lab.start(stdio)
         os.write(process.inside[1], b"quick")
@@ -85,7 +85,7 @@ class TestLateReaders:
         stdio.close()
         assert late.end() == b"quick"
 
-    def test_get_more_than_the_fifo_holds(self, lab: Lab) -> None:
+    def test_late_client_gets_more_than_the_fifo_holds(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
         written = fill(process.inside[1])
@@ -97,7 +97,7 @@ class TestLateReaders:
         stdio.close()
         assert len(late.end()) == written
 
-    def test_get_what_a_child_left_behind_holds_open(self, lab: Lab) -> None:
+    def test_late_client_gets_output_held_open_by_orphan(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
         os.write(process.inside[1], b"all of it")
@@ -108,7 +108,7 @@ class TestLateReaders:
         stdio.close()
         assert late.end() == b"all of it"
 
-    def test_are_given_up_when_the_streams_are_old(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_client_later_than_limit_is_not_waited_for(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 0.0)
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
@@ -116,7 +116,7 @@ class TestLateReaders:
         process.exit()
         assert not stdio.drain(0.1)
 
-    def test_are_given_up_when_patience_ends(self, lab: Lab) -> None:
+    def test_late_client_is_dropped_when_caller_stops_waiting(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
         os.write(process.inside[1], b"unheard")
@@ -126,7 +126,7 @@ class TestLateReaders:
         draining.patience.left = False
         assert not draining.result
 
-    def test_are_told_from_readers_that_have_left(self, lab: Lab) -> None:
+    def test_client_that_has_left_is_not_late(self, lab: Lab) -> None:
         """A client that was there at the start and went away is a detached one: nobody will come."""
         stdio = lab.open(stdout=lab.stdout)
         first = reader(lab.stdout)
@@ -138,7 +138,7 @@ class TestLateReaders:
         assert not draining.result
         assert draining.patience.asked == 0
 
-    def test_are_seen_from_the_moment_they_begin_to_open(self, lab: Lab) -> None:
+    def test_client_blocked_in_open_counts_as_seen(self, lab: Lab) -> None:
         """The kernel counts a reader that is still held in its open, and that is how a Go client opens."""
         with subprocess.Popen(["cat", lab.stdout], stdout=subprocess.PIPE) as client:
             status = Path(f"/proc/{client.pid}/stat")
@@ -153,7 +153,7 @@ class TestLateReaders:
             assert client.communicate(timeout=60)[0] == b"heard"
 
 
-def test_a_reader_that_is_there_is_let_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drain_waits_for_client_to_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may not have got round to it yet, and what it hears of the exit may keep it from doing so."""
     looks: list[float] = []
     monkeypatch.setattr(stdio_module, "sleep", lambda pause: (looks.append(pause), time.sleep(pause)))
@@ -170,7 +170,7 @@ def test_a_reader_that_is_there_is_let_read(lab: Lab, monkeypatch: pytest.Monkey
     os.close(client)
 
 
-def test_a_reader_that_has_stopped_to_read_is_not_waited_for(lab: Lab) -> None:
+def test_drain_times_out_if_client_does_not_read(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     stuck = reader(lab.stdout)
     process = lab.start(stdio)
@@ -180,7 +180,7 @@ def test_a_reader_that_has_stopped_to_read_is_not_waited_for(lab: Lab) -> None:
     os.close(stuck)
 
 
-def test_a_slow_reader_gets_everything_after_the_exit(lab: Lab) -> None:
+def test_slow_client_gets_all_output_after_exit(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = reader(lab.stdout)
     process = lab.start(stdio)
@@ -204,7 +204,7 @@ def test_a_slow_reader_gets_everything_after_the_exit(lab: Lab) -> None:
     assert bytes(received) == payload
 
 
-def test_a_reader_that_never_comes_back_does_not_hold_up_the_exit(lab: Lab) -> None:
+def test_client_that_has_left_does_not_delay_exit(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     first = reader(lab.stdout)
     process = lab.start(stdio)
@@ -236,7 +236,7 @@ def test_drain_has_an_upper_bound(lab: Lab) -> None:
     os.close(out)
 
 
-def test_a_child_left_behind_does_not_hold_up_the_exit(lab: Lab) -> None:
+def test_orphan_does_not_delay_exit(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = Reader(lab.stdout)
     process = lab.start(stdio)
@@ -257,7 +257,7 @@ def test_a_child_left_behind_does_not_hold_up_the_exit(lab: Lab) -> None:
     assert out.end().startswith(b"all there is")
 
 
-def test_who_holds_the_streams_open_can_be_ended(lab: Lab) -> None:
+def test_on_held_open_is_called_once_for_orphan(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = Reader(lab.stdout)
     process = lab.start(stdio)
@@ -275,7 +275,7 @@ def test_who_holds_the_streams_open_can_be_ended(lab: Lab) -> None:
     assert out.end() == b"all there is, and a last word"
 
 
-def test_streams_that_end_by_themselves_are_not_held_open(lab: Lab) -> None:
+def test_on_held_open_is_not_called_without_orphan(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = Reader(lab.stdout)
     process = lab.start(stdio)
@@ -286,7 +286,7 @@ def test_streams_that_end_by_themselves_are_not_held_open(lab: Lab) -> None:
     assert out.end() == bytes(1 << 21)
 
 
-def test_a_reader_that_is_away_too_long_is_given_up(lab: Lab) -> None:
+def test_output_is_discarded_after_retry_timeout(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, retry_seconds=0.1)
     process = lab.start(stdio)
     write_all(process.inside[1], bytes(8 << 20))  # returns: the process is not stopped for ever

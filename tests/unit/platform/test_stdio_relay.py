@@ -21,7 +21,7 @@ from tests.support.eventually import eventually
 from tests.unit.platform.stdio_fixtures import Lab, Process, Reader, read_all, reader, write_all
 
 
-def test_output_and_its_end(lab: Lab) -> None:
+def test_output_reaches_client_with_eof(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
     assert list(stdio.requested_pipes().values()) == [False, True, True]
     out, err = Reader(lab.stdout), Reader(lab.stderr)
@@ -35,7 +35,7 @@ def test_output_and_its_end(lab: Lab) -> None:
     assert err.end() == b"trouble"
 
 
-def test_stdin_and_its_half_close(lab: Lab) -> None:
+def test_stdin_eof_closes_only_stdin(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout)
     out = Reader(lab.stdout)
     process = lab.start(stdio)
@@ -56,7 +56,7 @@ def test_stdin_and_its_half_close(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("when", ["before the start", "after it"])
-def test_close_io_lets_through_what_was_sent(lab: Lab, when: str) -> None:
+def test_close_io_delivers_pending_stdin(lab: Lab, when: str) -> None:
     stdio = lab.open(lab.stdin)
     writer = os.open(lab.stdin, os.O_WRONLY)
     os.write(writer, b"x" * 50_000)
@@ -77,7 +77,7 @@ def test_close_io_lets_through_what_was_sent(lab: Lab, when: str) -> None:
     os.close(writer)
 
 
-def test_close_io_that_is_quicker_than_the_start(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_io_before_relay_add_is_applied(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pump is known before the relay has it, and CloseIO comes by another thread."""
     stdio = lab.open(lab.stdin)
     writer = os.open(lab.stdin, os.O_WRONLY)
@@ -91,7 +91,7 @@ def test_close_io_that_is_quicker_than_the_start(lab: Lab, monkeypatch: pytest.M
     os.close(writer)
 
 
-def test_close_io_with_nothing_sent(lab: Lab) -> None:
+def test_close_io_without_pending_stdin(lab: Lab) -> None:
     stdio = lab.open(lab.stdin)
     writer = os.open(lab.stdin, os.O_WRONLY)
     process = lab.start(stdio)
@@ -100,7 +100,7 @@ def test_close_io_with_nothing_sent(lab: Lab) -> None:
     os.close(writer)
 
 
-def test_large_stdin_to_a_slow_process(lab: Lab) -> None:
+def test_large_stdin_to_slow_process_arrives_whole(lab: Lab) -> None:
     stdio = lab.open(lab.stdin)
     process = lab.start(stdio)
     payload = os.urandom(1 << 20) * 24
@@ -122,7 +122,7 @@ def test_large_stdin_to_a_slow_process(lab: Lab) -> None:
     assert digest.digest() == hashlib.sha256(payload).digest()
 
 
-def test_a_process_that_closes_its_stdin(lab: Lab) -> None:
+def test_process_closing_stdin_ends_pump(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout)
     process = lab.start(stdio)
     writer = os.open(lab.stdin, os.O_WRONLY)
@@ -137,7 +137,7 @@ def test_a_process_that_closes_its_stdin(lab: Lab) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_gibibyte_arrives_whole(lab: Lab) -> None:
+def test_gibibyte_of_output_arrives_whole(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = reader(lab.stdout)
     process = lab.start(stdio)
@@ -168,7 +168,7 @@ def test_a_gibibyte_arrives_whole(lab: Lab) -> None:
     assert received.digest() == expected.digest()
 
 
-def test_a_reader_goes_away_and_comes_back(lab: Lab) -> None:
+def test_client_reconnect_gets_all_output(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     process = lab.start(stdio)
     first = reader(lab.stdout)
@@ -224,7 +224,7 @@ def test_terminal_is_one_duplex_stream(lab: Lab) -> None:
     assert read_all(out) == b""
 
 
-def test_terminal_without_stdin(lab: Lab) -> None:
+def test_terminal_without_stdin_relays_output(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, terminal=True)
     master, slave = pty.openpty()
     out = Reader(lab.stdout)
@@ -236,7 +236,7 @@ def test_terminal_without_stdin(lab: Lab) -> None:
     assert out.end() == b"shown"
 
 
-def test_attach_after_close_keeps_no_handle(lab: Lab) -> None:
+def test_attach_after_close_closes_handles(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout, lab.stderr)
     stdio.close()
     process = Process()
@@ -246,7 +246,7 @@ def test_attach_after_close_keeps_no_handle(lab: Lab) -> None:
     process.exit()
 
 
-def test_an_idle_stream_is_not_taken_for_a_stalled_one(lab: Lab) -> None:
+def test_idle_stream_is_not_stalled(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, retry_seconds=0.05)
     out = Reader(lab.stdout)
     process = lab.start(stdio)
@@ -259,7 +259,7 @@ def test_an_idle_stream_is_not_taken_for_a_stalled_one(lab: Lab) -> None:
     assert out.end() == b"012"
 
 
-def test_nothing_named_nothing_wanted(lab: Lab) -> None:
+def test_no_endpoints_request_no_pipes(lab: Lab) -> None:
     stdio = lab.open()
     assert list(stdio.requested_pipes().values()) == [False, False, False]
     process = lab.start(stdio)
@@ -269,7 +269,7 @@ def test_nothing_named_nothing_wanted(lab: Lab) -> None:
 
 
 @pytest.mark.usefixtures("no_streams_left")
-def test_streams_that_are_over_are_closed_without_a_thread(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_streams_close_without_relay_thread(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
     out, err = Reader(lab.stdout), Reader(lab.stderr)
     process = lab.start(stdio)
@@ -298,7 +298,7 @@ def test_many_streams_share_one_thread(tmp_path: Path) -> None:
         assert out.end() == b"%d" % number
 
 
-def test_pipes_are_grown(lab: Lab) -> None:
+def test_pipes_are_enlarged(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = reader(lab.stdout)
     process = lab.start(stdio)

@@ -44,7 +44,7 @@ def test_files_are_appended_to(lab: Lab) -> None:
     assert deep.parent.stat().st_mode & 0o777 == 0o755
 
 
-def test_fifo_scheme(lab: Lab) -> None:
+def test_fifo_scheme_is_accepted(lab: Lab) -> None:
     stdio = lab.open(f"fifo://{lab.stdin}", f"fifo://{lab.stdout}")
     assert list(stdio.requested_pipes().values()) == [True, True, False]
 
@@ -66,7 +66,9 @@ def test_fifo_scheme(lab: Lab) -> None:
         ("", "binary-v2:///bin/true", "", UNKNOWN, "without saying that it is ready"),
     ],
 )
-def test_what_cannot_be_opened(lab: Lab, stdin: str, stdout: str, stderr: str, code: int, says: str) -> None:
+def test_invalid_endpoint_fails_and_leaves_nothing_open(
+    lab: Lab, stdin: str, stdout: str, stderr: str, code: int, says: str
+) -> None:
     names = {"in": lab.stdin, "out": lab.stdout, "err": lab.stderr, "directory": str(lab.directory)}
     before = open_descriptors()
     with pytest.raises(StatusError, match=says) as caught:
@@ -104,7 +106,7 @@ def logger_program(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("scheme", "mode"), [("binary", "says"), ("binary", "closes"), ("binary-v2", "says")])
-def test_logger(lab: Lab, logger_program: Path, scheme: str, mode: str) -> None:
+def test_logger_gets_output_and_environment(lab: Lab, logger_program: Path, scheme: str, mode: str) -> None:
     target = lab.directory / "logged"
     uri = f"{scheme}://{logger_program}?target={target}&mode={mode}"
     stdio = lab.open(stdout=uri, stderr=uri)
@@ -122,13 +124,13 @@ def test_logger(lab: Lab, logger_program: Path, scheme: str, mode: str) -> None:
     assert err == repr(b"")
 
 
-def test_a_logger_that_is_never_ready(lab: Lab, logger_program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logger_not_ready_times_out(lab: Lab, logger_program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary_logger, "READY_TIMEOUT", 0.1)
     with pytest.raises(StatusError, match="did not say within"):
         lab.open(stdout=f"binary://{logger_program}?target=x&mode=silent")
 
 
-def test_a_logger_that_dies_does_not_stop_the_process(lab: Lab, tmp_path: Path) -> None:
+def test_dead_logger_does_not_block_process(lab: Lab, tmp_path: Path) -> None:
     program = tmp_path / "short"
     program.write_text("#!/bin/sh\nprintf x >&5\n")
     program.chmod(0o755)
@@ -139,7 +141,7 @@ def test_a_logger_that_dies_does_not_stop_the_process(lab: Lab, tmp_path: Path) 
     assert stdio.drain(30)
 
 
-def test_a_logger_that_will_not_end_is_killed(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logger_ignoring_sigterm_is_killed(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary_logger, "STOP_TIMEOUT", 0.05)
     program = tmp_path / "stubborn"
     program.write_text("#!/bin/sh\ntrap '' TERM\necho $$ > \"$2\"\nprintf x >&5\nwhile :; do sleep 0.1; done\n")
@@ -150,7 +152,7 @@ def test_a_logger_that_will_not_end_is_killed(lab: Lab, tmp_path: Path, monkeypa
     eventually(lambda: not Path(f"/proc/{pid}").exists())
 
 
-def test_uris() -> None:
+def test_uri_parts_are_decoded() -> None:
     target = log_uri.parse("stdout", "binary:///bin/log%20ger?a=1&b=x%2By+z&c&a=2#fragment")
     assert (target.scheme, target.path, target.is_logger) == ("binary", "/bin/log ger", True)
     assert target.query == [("a", "1"), ("b", "x+y z"), ("c", ""), ("a", "2")]

@@ -15,19 +15,19 @@ PROGRAM = st.text(st.sampled_from("ab\\:. "), min_size=1, max_size=8).filter(lam
 
 
 @given(PROGRAM, ARGUMENTS)
-def test_what_is_joined_is_split_again(program: str, arguments: list[str]) -> None:
+def test_quoted_arguments_split_to_the_same(program: str, arguments: list[str]) -> None:
     line = join_arguments([program, *arguments])
     if not program.endswith("\\") or " " not in program:  # a program's name has no escapes
         assert split_arguments(line) == [program, *arguments]
 
 
 @given(ARGUMENTS)
-def test_pythons_own_quoting_is_understood(arguments: list[str]) -> None:
+def test_quoting_of_python_is_parsed(arguments: list[str]) -> None:
     assert split_arguments(subprocess.list2cmdline(["program", *arguments])) == ["program", *arguments]
 
 
 @given(st.text())
-def test_any_text_is_read(line: str) -> None:
+def test_any_command_line_is_parsed(line: str) -> None:
     split_arguments(line)
     command_tail(line)
     assert all(candidate for candidate in program_candidates(line))
@@ -74,7 +74,7 @@ def test_program_candidates(line: str, candidates: list[str]) -> None:
     assert program_candidates(line) == candidates
 
 
-def test_the_number_of_candidates_is_bounded() -> None:
+def test_program_candidates_are_bounded() -> None:
     assert len(program_candidates(" ".join("abcdefghijklmnop"))) <= 8
 
 

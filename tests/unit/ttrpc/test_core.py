@@ -56,7 +56,7 @@ def test_any_split_gives_the_same_frames(data: bytes, cuts: list[int]) -> None:
 
 
 @given(st.lists(st.tuples(ids, st.sampled_from([1, 2, 3]), st.integers(0, 255), st.binary(max_size=SMALL))))
-def test_frames_come_back(many: list[tuple[int, int, int, bytes]]) -> None:
+def test_encoded_frames_decode_to_the_same(many: list[tuple[int, int, int, bytes]]) -> None:
     assert Decoder(SMALL).feed(b"".join(encode_frame(*one) for one in many)) == many
 
 
@@ -94,7 +94,7 @@ def test_any_split_gives_the_same_events(data: bytes, cuts: list[int]) -> None:
 
 
 @given(conversations)
-def test_no_more_than_one_end_for_each_opening(data: bytes) -> None:
+def test_each_stream_ends_at_most_once(data: bytes) -> None:
     machine = ServerStreams(SMALL)
     alive: set[int] = set()
     for event in machine.receive(data):
@@ -108,7 +108,7 @@ def test_no_more_than_one_end_for_each_opening(data: bytes) -> None:
         assert machine.active == alive
 
 
-def test_worked_example_of_the_wire() -> None:
+def test_example_of_the_wire_format() -> None:
     route = envelope.encode_route("containerd.task.v2.Task", "Connect")
     request = envelope.encode_request(route, b"\x0a\x02c1", 0, [("containerd-namespace-ttrpc", "default")])
     assert encode_frame(1, REQUEST, 0, request).hex() == (
@@ -124,7 +124,7 @@ def test_worked_example_of_the_wire() -> None:
 
 
 @given(requests)
-def test_requests_are_read_as_the_generated_codec_reads_them(request: Request) -> None:
+def test_requests_decode_as_by_generated_codec(request: Request) -> None:
     route, payload, timeout, metadata = envelope.decode_request(request.encode())
     assert envelope.route_names(route) == (request.service, request.method)
     assert route == envelope.encode_route(request.service, request.method)
@@ -140,7 +140,7 @@ def test_requests_are_read_as_the_generated_codec_reads_them(request: Request) -
         )
     )
 )))  # fmt: skip
-def test_malformed_requests_are_judged_as_by_the_generated_codec(data: bytes) -> None:
+def test_malformed_requests_decode_as_by_generated_codec(data: bytes) -> None:
     try:
         route, payload, timeout, metadata = envelope.decode_request(data)
         names = envelope.route_names(route)
@@ -155,7 +155,7 @@ def test_malformed_requests_are_judged_as_by_the_generated_codec(data: bytes) ->
 
 
 @given(st.integers(-(2**31), 2**31 - 1), st.text(max_size=200), st.binary(max_size=300))
-def test_responses(code: int, text: str, payload: bytes) -> None:
+def test_responses_round_trip(code: int, text: str, payload: bytes) -> None:
     assert envelope.decode_response(envelope.encode_response(payload)) == (0, "", payload)
     assert envelope.decode_response(envelope.encode_error(code, text)) == (code, text, b"")
     both = Response(status=Status(code=code, message=text), payload=payload)
@@ -173,7 +173,7 @@ def one(machine: ServerStreams, stream: int, kind: int, flags: int = 0, data: by
     return events[0] if events else None
 
 
-def test_ids_must_be_odd_and_not_in_use() -> None:
+def test_stream_id_must_be_odd_and_unused() -> None:
     machine = ServerStreams()
     assert one(machine, 2, REQUEST, 0, HELLO)[:3] == (REFUSED, 2, INVALID_ARGUMENT)
     assert one(machine, 0, DATA)[:3] == (REFUSED, 0, INVALID_ARGUMENT)
@@ -186,13 +186,13 @@ def test_ids_must_be_odd_and_not_in_use() -> None:
     assert one(machine, 5, REQUEST, 0, HELLO)[:2] == (OPENED, 5)
 
 
-def test_what_is_not_for_a_server_is_ignored() -> None:
+def test_server_ignores_client_frames() -> None:
     machine = ServerStreams()
     assert one(machine, 1, RESPONSE, 0, HELLO) is None
     assert one(machine, 1, 99, 255, b"x") is None
 
 
-def test_data_without_a_stream_is_refused() -> None:
+def test_data_without_stream_is_rejected() -> None:
     machine = ServerStreams()
     assert one(machine, 1, DATA)[:3] == (REFUSED, 1, INVALID_ARGUMENT)
     one(machine, 1, REQUEST, 0, HELLO)
@@ -200,7 +200,7 @@ def test_data_without_a_stream_is_refused() -> None:
     assert machine.active == set()
 
 
-def test_a_stream_from_opening_to_half_close() -> None:
+def test_stream_open_to_half_close() -> None:
     machine = ServerStreams()
     assert one(machine, 1, REQUEST, REMOTE_OPEN, HELLO)[0] == OPENED
     assert one(machine, 1, DATA, 0, b"a") == (MESSAGE, 1, False, b"a")
@@ -210,13 +210,13 @@ def test_a_stream_from_opening_to_half_close() -> None:
     assert machine.active == set()
 
 
-def test_a_closing_frame_must_carry_nothing() -> None:
+def test_closing_frame_with_data_is_rejected() -> None:
     machine = ServerStreams()
     one(machine, 1, REQUEST, REMOTE_OPEN, HELLO)
     assert one(machine, 1, DATA, REMOTE_CLOSED, b"x")[:3] == (REFUSED, 1, INVALID_ARGUMENT)
 
 
-def test_an_oversized_frame_is_skipped_and_ends_its_stream_only() -> None:
+def test_oversized_frame_ends_only_its_stream() -> None:
     machine = ServerStreams(SMALL)
     one(machine, 1, REQUEST, REMOTE_OPEN, HELLO)
     one(machine, 3, REQUEST, REMOTE_OPEN, HELLO)
@@ -227,7 +227,7 @@ def test_an_oversized_frame_is_skipped_and_ends_its_stream_only() -> None:
     assert Decoder(SMALL).feed(long)[0][:2] == (1, OVERSIZED)
 
 
-def test_client_rules() -> None:
+def test_client_stream_rules() -> None:
     client = ClientStreams(SMALL)
     unary, other, streaming = client.open(), client.open(), client.open(True)
     assert (unary, other, streaming) == (1, 3, 5)

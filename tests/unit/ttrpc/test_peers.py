@@ -16,7 +16,7 @@ from tests.support.eventually import eventually
 from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, read_frames, request
 
 
-def test_a_peer_that_does_not_read_harms_only_itself(rpc: RpcLab) -> None:
+def test_peer_that_does_not_read_affects_only_itself(rpc: RpcLab) -> None:
     deaf = rpc.raw()
     deaf.sendall(encode_frame(1, REQUEST, 0, request("Flood")))
     ask = b"".join(encode_frame(n, REQUEST, 0, request("Blob", b"100000")) for n in range(3, 43, 2))
@@ -36,7 +36,7 @@ def test_a_peer_that_does_not_read_harms_only_itself(rpc: RpcLab) -> None:
     eventually(lambda: not rpc.server.connections())
 
 
-def test_a_peer_that_reads_again_gets_everything(rpc: RpcLab) -> None:
+def test_peer_that_resumes_reading_gets_all_responses(rpc: RpcLab) -> None:
     raw = rpc.raw()
     raw.sendall(b"".join(encode_frame(n, REQUEST, 0, request("Blob", b"500000")) for n in range(1, 21, 2)))
     (connection,) = rpc.server.connections()
@@ -46,7 +46,7 @@ def test_a_peer_that_reads_again_gets_everything(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_answers_beyond_the_limit_end_the_connection(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_beyond_limit_close_the_connection(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "LIMIT", 3 << 20)
     raw = rpc.raw()
     raw.sendall(b"".join(encode_frame(n, REQUEST, 0, request("Wait")) for n in range(1, 21, 2)))
@@ -75,7 +75,7 @@ class Pipe:
             pass
 
 
-def test_a_transport_that_can_only_block_will_do(rpc: RpcLab) -> None:
+def test_blocking_transport_works(rpc: RpcLab) -> None:
     ours, theirs = socket.socketpair()
     rpc.server.attach(Pipe(theirs))
     with Client(Pipe(ours)) as client:
@@ -121,7 +121,7 @@ def shared() -> Iterator[tuple[RpcLab, Client]]:
 
 @given(hostile, st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_no_input_kills_the_server_or_leaks(shared: tuple[RpcLab, Client], parts: list[bytes], rude: bool) -> None:
+def test_hostile_input_neither_crashes_nor_leaks(shared: tuple[RpcLab, Client], parts: list[bytes], rude: bool) -> None:
     rpc, client = shared
     raw = rpc.raw()
     for part in parts:

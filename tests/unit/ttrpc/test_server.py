@@ -21,7 +21,7 @@ from tests.support.eventually import eventually
 from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, code_of, read_frames, request
 
 
-def test_unary(rpc: RpcLab) -> None:
+def test_unary_calls(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         for method in ("Echo", "EchoLater"):
             assert client.call(SERVICE, method, b"hello") == b"hello"
@@ -31,7 +31,7 @@ def test_unary(rpc: RpcLab) -> None:
         assert answer == repr((SERVICE, "Meta", [("k", "v"), ("k", "w"), ("", "")])).encode()
 
 
-def test_errors(rpc: RpcLab) -> None:
+def test_handler_errors_become_statuses(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         for method in ("Fail", "FailLater"):
             assert code_of(client, method) == (status.NOT_FOUND, "task c1: not found")
@@ -45,7 +45,7 @@ def test_errors(rpc: RpcLab) -> None:
         assert client.call(SERVICE, "Echo", b"alive") == b"alive"
 
 
-def test_sizes(rpc: RpcLab) -> None:
+def test_message_size_limits(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         assert len(client.call(SERVICE, "Blob", str(MAX_DATA - 5).encode())) == MAX_DATA - 5
         assert code_of(client, "Blob", str(MAX_DATA).encode())[0] == status.RESOURCE_EXHAUSTED
@@ -62,7 +62,7 @@ def test_sizes(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_answers_of_one_read_leave_in_one_write(rpc: RpcLab) -> None:
+def test_responses_to_one_read_are_sent_in_one_write(rpc: RpcLab) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps writes apart
     rpc.server.attach(theirs)
     ours.settimeout(60)
@@ -71,7 +71,7 @@ def test_answers_of_one_read_leave_in_one_write(rpc: RpcLab) -> None:
     ours.close()
 
 
-def test_a_slow_handler_does_not_stop_the_reading(rpc: RpcLab) -> None:
+def test_slow_handler_does_not_block_reading(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         answers: list[bytes] = []
         slow = threading.Thread(target=lambda: answers.append(client.call(SERVICE, "Block")))
@@ -84,7 +84,7 @@ def test_a_slow_handler_does_not_stop_the_reading(rpc: RpcLab) -> None:
         assert answers == [b"released"]
 
 
-def test_thousands_of_waits_hold_no_thread(rpc: RpcLab) -> None:
+def test_deferred_calls_need_no_threads(rpc: RpcLab) -> None:
     many = 5_000
     raw = rpc.raw()
     raw.sendall(b"".join(encode_frame(2 * n + 1, REQUEST, 0, request("Wait")) for n in range(many)))
@@ -100,7 +100,7 @@ def test_thousands_of_waits_hold_no_thread(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_a_blocked_crowd_does_not_starve_another_call(rpc: RpcLab) -> None:
+def test_blocked_handlers_do_not_starve_other_calls(rpc: RpcLab) -> None:
     raw = rpc.raw()
     raw.sendall(b"".join(encode_frame(2 * n + 1, REQUEST, 0, request("Block")) for n in range(100)))
     with rpc.connect() as client:
@@ -110,7 +110,7 @@ def test_a_blocked_crowd_does_not_starve_another_call(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_deferred_calls_go_with_their_connection(rpc: RpcLab) -> None:
+def test_deferred_calls_end_with_their_connection(rpc: RpcLab) -> None:
     raw, other = rpc.raw(), rpc.raw()
     raw.sendall(encode_frame(1, REQUEST, 0, request("Wait")))
     other.sendall(encode_frame(1, REQUEST, 0, request("Wait")))
@@ -126,7 +126,7 @@ def test_deferred_calls_go_with_their_connection(rpc: RpcLab) -> None:
     other.close()
 
 
-def test_deadlines(rpc: RpcLab) -> None:
+def test_deadline_fails_the_call(rpc: RpcLab) -> None:
     raw = rpc.raw()
     raw.sendall(encode_frame(1, REQUEST, 0, request("Echo", timeout=-5)))
     raw.sendall(encode_frame(3, REQUEST, 0, request("EchoLater", timeout=-(2**63))))
@@ -145,14 +145,14 @@ def test_deadlines(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_quick_calls_with_far_deadlines_do_not_pile_up(rpc: RpcLab) -> None:
+def test_entries_of_ended_calls_do_not_accumulate(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         for _ in range(1_000):
             client.call(SERVICE, "EchoLater", b"", timeout=3600)
     assert len(rpc.server.deadlines) < 300
 
 
-def test_no_thread_waits_for_the_deadlines_of_calls_that_are_answered(rpc: RpcLab) -> None:
+def test_deadline_thread_ends_without_pending_calls(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         client.call(SERVICE, "EchoLater", b"", timeout=3600)
         before = _thread._count()
@@ -166,14 +166,14 @@ def test_no_thread_waits_for_the_deadlines_of_calls_that_are_answered(rpc: RpcLa
         raw.close()
 
 
-def test_client_timeout_and_late_answer(rpc: RpcLab) -> None:
+def test_late_response_after_client_timeout_is_dropped(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         assert code_of(client, "Wait", timeout=0.01)[0] == status.DEADLINE_EXCEEDED
         assert code_of(client, "Echo", timeout=0)[0] == status.DEADLINE_EXCEEDED
         assert client.call(SERVICE, "Echo", b"x") == b"x"
 
 
-def test_close_fails_everything_that_waits(rpc: RpcLab) -> None:
+def test_close_fails_all_pending_calls(rpc: RpcLab) -> None:
     closed = threading.Event()
     ours, theirs = socket.socketpair()
     connection = rpc.server.attach(theirs)
@@ -204,7 +204,7 @@ def test_close_fails_everything_that_waits(rpc: RpcLab) -> None:
         client.call(SERVICE, "Echo")
 
 
-def test_several_connections_and_callers(rpc: RpcLab, tmp_path: Path) -> None:
+def test_concurrent_connections_and_callers(rpc: RpcLab, tmp_path: Path) -> None:
     path = str(tmp_path / "s")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
@@ -243,7 +243,7 @@ def test_several_connections_and_callers(rpc: RpcLab, tmp_path: Path) -> None:
             client.call(SERVICE, "Echo", timeout=60)
 
 
-def test_a_connection_that_cannot_be_served_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_connection_does_not_stop_accepting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[BaseException] = []
     failing = Server({SERVICE: {"Echo": Method.inline(lambda call: call.payload)}}, reported.append)
     listener = socket.socket(socket.AF_UNIX)
@@ -273,7 +273,7 @@ def test_a_connection_that_cannot_be_served_is_not_the_last(tmp_path: Path, monk
     assert failing.shutdown(5)
 
 
-def test_shutdown_lets_clients_hang_up_first(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_lets_clients_close_first(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "CLIENT_CLOSE_TIMEOUT", 60.0)
     raw = rpc.raw()
     eventually(lambda: bool(rpc.server.connections()))
@@ -306,7 +306,7 @@ def test_shutdown_lets_running_handlers_finish(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_shutdown_does_not_wait_for_ever(rpc: RpcLab) -> None:
+def test_shutdown_is_bounded(rpc: RpcLab) -> None:
     raw = rpc.raw()
     raw.sendall(encode_frame(1, REQUEST, 0, request("Block")))
     eventually(lambda: any(connection.running for connection in rpc.server.connections()))
@@ -315,7 +315,7 @@ def test_shutdown_does_not_wait_for_ever(rpc: RpcLab) -> None:
     raw.close()
 
 
-def test_a_finished_call_leaves_no_objects(rpc: RpcLab) -> None:
+def test_ended_call_leaves_no_objects(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         client.call(SERVICE, "EchoLater")
         stream = client.stream(SERVICE, "Bidi", sends=True)
@@ -336,7 +336,7 @@ def test_a_finished_call_leaves_no_objects(rpc: RpcLab) -> None:
     eventually(left)
 
 
-def test_an_answered_call_is_gone_without_the_collector(rpc: RpcLab) -> None:
+def test_answered_call_is_freed_without_gc(rpc: RpcLab) -> None:
     """Every exec is waited for: what only the collector could free would grow with each of them for a long time."""
     raw = rpc.raw()
     gc.collect()

@@ -11,7 +11,7 @@ from shim.ttrpc.status import StatusError
 from tests.unit.ttrpc.fixtures import SERVICE, RpcLab
 
 
-def test_streaming_of_all_kinds(rpc: RpcLab) -> None:
+def test_all_kinds_of_streams(rpc: RpcLab) -> None:
     with rpc.connect() as client:
         both = client.stream(SERVICE, "Bidi", sends=True)
         for message in (b"a", b"", b"c"):
@@ -39,7 +39,7 @@ def test_streaming_of_all_kinds(rpc: RpcLab) -> None:
             client.stream(SERVICE, "Bidi", sends=True).recv(0.01)
 
 
-def test_a_stream_whose_messages_nobody_takes_fails_alone(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_with_full_queue_fails_alone(rpc: RpcLab, monkeypatch: pytest.MonkeyPatch) -> None:
     from shim.ttrpc import messages
 
     monkeypatch.setattr(messages, "LIMIT", 1 << 20)
