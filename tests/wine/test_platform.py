@@ -49,7 +49,7 @@ def test_bundle_with_long_path(machine: Machine) -> None:
 def test_log_pipe_reconnects_after_containerd_restart(machine: Machine) -> None:
     result = drive(machine, "log_pipe")
     assert "starting containerd-shim-runhcs-v1" in result["before"]
-    assert "shim is ending" in result["after"]
+    assert 'msg="shutting down"' in result["after"]
     assert "starting" not in result["after"], "told once, to the first reader"
     assert all(line.startswith("time=") for line in result["after"].splitlines())
     assert result["gone"]
