@@ -41,14 +41,14 @@ def run(flags: Flags) -> int:
     flags.require("namespace", "address", "publish-binary", "id")
     bundle = files.current_directory()
     sandbox_api = is_sandbox_bundle(bundle)
-    sandbox, is_sandbox = (flags.id, True) if sandbox_api else grouping(read_annotations(bundle), flags.id)
+    sandbox, is_sandbox = (flags.id, True) if sandbox_api else parse_pod_role(read_annotations(bundle), flags.id)
     boot = read_bootstrap(flags)
     try:
         address = endpoint.address_for(flags.address, flags.namespace, sandbox, boot.socket_dir)
         if sandbox != flags.id:
             _join(flags, sandbox, address, bundle)
         else:
-            answer = sandbox_answer(address) if sandbox_api else address
+            answer = bootstrap_json(address) if sandbox_api else address
             _launch(flags, boot, address, bundle, is_sandbox, answer)
     except endpoint.EndpointError as error:
         raise CommandError(str(error)) from None
@@ -77,7 +77,7 @@ def read_annotations(bundle: str) -> dict[str, object]:
     return annotations
 
 
-def grouping(annotations: dict[str, object], id: str) -> tuple[str, bool]:
+def parse_pod_role(annotations: dict[str, object], id: str) -> tuple[str, bool]:
     """The id whose daemon serves this container, and whether it is a pod sandbox."""
     kind = annotations.get(CONTAINER_TYPE)
     sandbox = annotations.get(SANDBOX_ID)
@@ -94,7 +94,7 @@ def grouping(annotations: dict[str, object], id: str) -> tuple[str, bool]:
     return sandbox, kind == "sandbox"
 
 
-def sandbox_answer(address: str) -> str:
+def bootstrap_json(address: str) -> str:
     """The address of a shim that serves the sandbox API."""
     from _json import encode_basestring_ascii
 

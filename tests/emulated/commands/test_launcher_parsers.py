@@ -21,7 +21,7 @@ from shim.api import task as api
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from shim.commands import CommandError, Flags, bootstrap, delete, pod_connect
-from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, grouping
+from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, parse_pod_role
 from shim.container.ledger import FILE, Ledger, read_entries
 from shim.lean_json import loads
 from shim.platform import endpoint
@@ -87,7 +87,7 @@ def python_role(text: bytes, id: str) -> str:
     if not isinstance(annotations, dict):
         return "refused"
     try:
-        sandbox, is_sandbox = grouping(annotations, id)
+        sandbox, is_sandbox = parse_pod_role(annotations, id)
     except CommandError:
         return "refused"
     if is_sandbox:

@@ -17,7 +17,7 @@ from shim.api.runtimeoptions import Options as GenericOptions
 from shim.api.task import DeleteResponse
 from shim.api.wellknown import Any, Timestamp
 from shim.commands import Bootstrap, CommandError, Flags, bootstrap, delete, is_sandbox_bundle
-from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, grouping, sandbox_answer
+from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, bootstrap_json, parse_pod_role
 from shim.container import ledger
 from shim.platform import endpoint
 
@@ -34,8 +34,8 @@ def flags(debug: bool = False) -> Flags:
 
 
 def test_standalone_container_has_its_own_daemon() -> None:
-    assert grouping({}, "c1") == ("c1", False)
-    assert grouping({"io.containerd.runc.v2.group": "g"}, "c1") == ("c1", False)
+    assert parse_pod_role({}, "c1") == ("c1", False)
+    assert parse_pod_role({"io.containerd.runc.v2.group": "g"}, "c1") == ("c1", False)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_sandbox_bundle_is_recognised_by_path(bundle: str, expected: bool) -> No
 
 def test_sandbox_response_is_json_version_3() -> None:
     address = 'unix:///run/"odd" ä/s'
-    assert json.loads(sandbox_answer(address)) == {"version": 3, "address": address, "protocol": "ttrpc"}
+    assert json.loads(bootstrap_json(address)) == {"version": 3, "address": address, "protocol": "ttrpc"}
 
 
 def test_empty_message_counts_as_no_options() -> None:
@@ -65,8 +65,8 @@ def test_empty_message_counts_as_no_options() -> None:
 
 
 def test_pod_containers_share_the_daemon_of_the_sandbox() -> None:
-    assert grouping({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "p1"}, "p1") == ("p1", True)
-    assert grouping({CONTAINER_TYPE: "container", SANDBOX_ID: "p1"}, "c1") == ("p1", False)
+    assert parse_pod_role({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "p1"}, "p1") == ("p1", True)
+    assert parse_pod_role({CONTAINER_TYPE: "container", SANDBOX_ID: "p1"}, "c1") == ("p1", False)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_pod_containers_share_the_daemon_of_the_sandbox() -> None:
 )
 def test_incomplete_pod_annotations_are_rejected(annotations: dict[str, object]) -> None:
     with pytest.raises(CommandError, match=r"io\.kubernetes\.cri"):
-        grouping(annotations, "c1")
+        parse_pod_role(annotations, "c1")
 
 
 # Stdin.
