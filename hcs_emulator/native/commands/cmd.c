@@ -126,13 +126,13 @@ static bool jump(char **lines, int *position)
 
 static char **read_lines(const char *path)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC), count = 0, room = 64;
-    char **lines = keep((size_t)room * sizeof *lines);
+    int file = open(path, O_RDONLY | O_CLOEXEC), count = 0, capacity = 64;
+    char **lines = keep((size_t)capacity * sizeof *lines);
 
     for (bool end = false; file >= 0 && !end;) {
         char *line = read_line(file, &end);
-        if (count + 2 > room) {
-            char **more = keep((size_t)(room *= 2) * sizeof *more);
+        if (count + 2 > capacity) {
+            char **more = keep((size_t)(capacity *= 2) * sizeof *more);
             memcpy(more, lines, (size_t)count * sizeof *lines);
             lines = more;
         }

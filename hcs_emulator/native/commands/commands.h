@@ -30,7 +30,7 @@ void forget_all(void);
 
 struct buffer {
     char *text;
-    size_t length, room;
+    size_t length, capacity;
 };
 void append(struct buffer *buffer, const char *text, size_t length);
 void append_text(struct buffer *buffer, const char *text);

@@ -49,8 +49,8 @@ int by_name(const void *left, const void *right)
 /* The matching names of a directory, sorted. */
 static char **list_directory(const char *path, const char *pattern)
 {
-    size_t count = 0, room = 64;
-    char **names = keep(room * sizeof *names);
+    size_t count = 0, capacity = 64;
+    char **names = keep(capacity * sizeof *names);
     DIR *directory = opendir(path);
     struct dirent *entry;
 
@@ -59,8 +59,8 @@ static char **list_directory(const char *path, const char *pattern)
     while (directory && (entry = readdir(directory)) != NULL) {
         if (fnmatch(pattern, entry->d_name, FNM_CASEFOLD | FNM_NOESCAPE) != 0)
             continue;
-        if (count + 2 > room) {
-            char **more = keep((room *= 2) * sizeof *more);
+        if (count + 2 > capacity) {
+            char **more = keep((capacity *= 2) * sizeof *more);
             memcpy(more, names, count * sizeof *names);
             names = more;
         }

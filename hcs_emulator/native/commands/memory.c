@@ -42,13 +42,13 @@ void forget_all(void)
 
 void append(struct buffer *buffer, const char *text, size_t length)
 {
-    if (buffer->length + length + 1 > buffer->room) {
-        size_t room = (buffer->length + length + 1) * 2;
-        char *larger = keep(room);
+    if (buffer->length + length + 1 > buffer->capacity) {
+        size_t capacity = (buffer->length + length + 1) * 2;
+        char *larger = keep(capacity);
         if (buffer->length)
             memcpy(larger, buffer->text, buffer->length);
         buffer->text = larger;
-        buffer->room = room;
+        buffer->capacity = capacity;
     }
     memcpy(buffer->text + buffer->length, text, length);
     buffer->length += length;

@@ -171,8 +171,8 @@ int run_powershell(int count, char **arguments)
         append_text(&script, arguments[at]);
     }
     char *line = NULL;
-    size_t room = 0;
-    while (interactive && !ending && getline(&line, &room, stdin) >= 0)
+    size_t capacity = 0;
+    while (interactive && !ending && getline(&line, &capacity, stdin) >= 0)
         ending_code = run_statements(line);
     free(line);
     if (interactive)

@@ -22,8 +22,8 @@ struct search {
 static char *next_line(FILE *file)
 {
     static char *line;
-    static size_t room;
-    ssize_t length = getline(&line, &room, file);
+    static size_t capacity;
+    ssize_t length = getline(&line, &capacity, file);
 
     if (length < 0)
         return NULL;
@@ -188,8 +188,8 @@ int run_sort(int count, char **arguments)
 {
     FILE *file = stdin;
     bool reversed = false;
-    size_t used = 0, room = 256;
-    char **lines = keep(room * sizeof *lines), *line;
+    size_t used = 0, capacity = 256;
+    char **lines = keep(capacity * sizeof *lines), *line;
 
     for (int i = 1; i < count; i++) {
         if (is_option(arguments[i], "r") || is_option(arguments[i], "reverse"))
@@ -198,8 +198,8 @@ int run_sort(int count, char **arguments)
             return 1;
     }
     while ((line = next_line(file)) != NULL) {
-        if (used == room) {
-            char **more = keep((room *= 2) * sizeof *more);
+        if (used == capacity) {
+            char **more = keep((capacity *= 2) * sizeof *more);
             memcpy(more, lines, used * sizeof *lines);
             lines = more;
         }

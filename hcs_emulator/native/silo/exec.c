@@ -56,12 +56,12 @@ static void run_stand_in(const char *name, const struct spawn *spawn, const char
 
 static void run_batch_file(const char *path, const struct spawn *spawn, const char *tail)
 {
-    size_t room = strlen(path) + strlen(tail) + 16;
-    char *line = malloc(room);
+    size_t capacity = strlen(path) + strlen(tail) + 16;
+    char *line = malloc(capacity);
 
     if (line == NULL)
         return;
-    snprintf(line, room, "/c \"\"%s\" %s\"", path, tail); /* cmd removes the outer quotes */
+    snprintf(line, capacity, "/c \"\"%s\" %s\"", path, tail); /* cmd removes the outer quotes */
     run_stand_in("cmd", spawn, line);
 }
 

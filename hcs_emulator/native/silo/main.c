@@ -36,7 +36,7 @@ struct child {
 };
 
 static struct child *children;
-static size_t child_count, child_room;
+static size_t child_count, child_capacity;
 static int thaw_file = -1;
 static bool private_root, on_host;
 static char packet[LARGEST_REQUEST + 1] __attribute__((aligned(8)));
@@ -44,7 +44,7 @@ static char packet[LARGEST_REQUEST + 1] __attribute__((aligned(8)));
 static void send_reply(const struct reply *reply, pid_t about, int descriptor)
 {
     union {
-        char room[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+        char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
         struct cmsghdr aligned;
     } control;
     struct iovec content = {.iov_base = (void *)reply, .iov_len = sizeof *reply};
@@ -52,8 +52,8 @@ static void send_reply(const struct reply *reply, pid_t about, int descriptor)
     size_t used = 0;
 
     memset(&control, 0, sizeof control);
-    message.msg_control = control.room;
-    message.msg_controllen = sizeof control.room;
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof control.bytes;
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     if (about > 0) { /* the kernel translates the pid for the service's namespace */
         struct ucred credentials = {.pid = about, .uid = 0, .gid = 0};
@@ -129,13 +129,13 @@ static void reap(void)
 
 static bool remember_child(pid_t pid, uint32_t serial)
 {
-    if (child_count == child_room) {
-        size_t room = child_room ? child_room * 2 : 8;
-        struct child *larger = realloc(children, room * sizeof *larger);
+    if (child_count == child_capacity) {
+        size_t capacity = child_capacity ? child_capacity * 2 : 8;
+        struct child *larger = realloc(children, capacity * sizeof *larger);
         if (larger == NULL)
             return false;
         children = larger;
-        child_room = room;
+        child_capacity = capacity;
     }
     children[child_count++] = (struct child){pid, serial};
     return true;
@@ -243,12 +243,12 @@ static void serve(struct request *request, char *at, char *end, int *descriptors
 static bool serve_next(void)
 {
     union {
-        char room[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
+        char bytes[CMSG_SPACE(MOST_DESCRIPTORS * sizeof(int))];
         struct cmsghdr aligned;
     } control;
     struct iovec content = {.iov_base = packet, .iov_len = LARGEST_REQUEST};
     struct msghdr message = {
-        .msg_iov = &content, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
+        .msg_iov = &content, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     int descriptors[MOST_DESCRIPTORS], count = 0;
 
     ssize_t length = recvmsg(SILO_SOCKET, &message, MSG_CMSG_CLOEXEC);

@@ -1,5 +1,5 @@
-/* Many threads do everything at once with the native library, wrongly too. Built together with the library's sources under a sanitizer;
-   what counts is that nothing is reported, that nobody hangs and that answers belong to their questions. */
+/* Many threads use all of the native library at once, also incorrectly. Built together with the library's sources under
+   a sanitizer. The test passes if the sanitizer reports nothing, no thread hangs, and results match their calls. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +96,8 @@ static void abandon(HCS_SYSTEM system) {
     LocalFree(document);
     HcsCloseOperation(operation);
     HcsCloseOperation(operation);
-    HcsStartComputeSystem(system, HcsCreateOperation(NULL, on_completion), NULL); /* closes itself, if the call is accepted */
+    /* The operation closes itself if the call is accepted. */
+    HcsStartComputeSystem(system, HcsCreateOperation(NULL, on_completion), NULL);
     operation = HcsCreateOperation(NULL, NULL);
     HcsCreateComputeSystem(u"x", u"{}", operation, NULL, &created);
     HcsCloseComputeSystem(created);

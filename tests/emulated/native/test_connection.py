@@ -253,7 +253,7 @@ signal.pause()
         eventually(lambda: len(service.gone) == 1)
         assert lib.run("HcsEnumerateComputeSystems", None, OPERATION) == (0, None), "others do not notice"
         service.do(going_on.set)
-        eventually(lambda: len(service.gone) == 2), "told again, because the late answer made a handle"
+        eventually(lambda: len(service.gone) == 2), "reported again, because the late response opened a handle"
         assert service.gone[0] is service.gone[1]
 
 

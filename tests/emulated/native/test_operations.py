@@ -239,7 +239,7 @@ def test_process_info_has_the_requested_pipes(service: Scripted, lib: Library) -
         os.close(descriptor)
         assert lib.HcsGetOperationResultAndProcessInfo(operation, info, document) == 0
         assert info.StdOutput == ffi.NULL, "a handle has one owner"
-        assert os.read(mine, 10) == b"", "and nobody else holds the pipe"
+        assert os.read(mine, 10) == b"", "no other process holds the pipe"
         assert lib.HcsGetComputeSystemProperties(system, operation, None) == 0
         assert lib.HcsWaitForOperationResultAndProcessInfo(operation, 20_000, info, document) == E_INVALIDARG
     os.close(mine)

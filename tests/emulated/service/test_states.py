@@ -127,13 +127,13 @@ def test_exit_before_callback_registration_is_delivered(client: WireClient) -> N
 def test_no_event_without_callback_or_after_close(client: WireClient) -> None:
     silent = client.ok("HcsCreateComputeSystem", "one", documents.container()).handle
     closed = client.ok("HcsOpenComputeSystem", "one", number=GENERIC_ALL).handle
-    told = client.ok("HcsOpenComputeSystem", "one", number=GENERIC_ALL).handle
-    for handle in (closed, told):
+    listening = client.ok("HcsOpenComputeSystem", "one", number=GENERIC_ALL).handle
+    for handle in (closed, listening):
         client.ok("HcsSetComputeSystemCallback", handle=handle)
     client.ok("HcsCloseComputeSystem", handle=closed)
     client.ok("HcsTerminateComputeSystem", None, handle=silent)
-    client.wait_event(told, EXITED)
-    assert {entry[0] for entry in client.events} == {told}
+    client.wait_event(listening, EXITED)
+    assert {entry[0] for entry in client.events} == {listening}
 
 
 def test_duplicate_id_is_refused_and_reusable_after_exit(client: WireClient) -> None:
@@ -264,7 +264,7 @@ def test_streams_are_closed_with_the_last_handle(client: WireClient) -> None:
     client.ok("HcsSetComputeSystemCallback", handle=system)
     client.ok("HcsCloseProcess", handle=opened)
     process.close()  # the pipe has no reader: the process gets an error
-    eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "the end of a process that nobody reads")
+    eventually(lambda: not Path(f"/proc/{process.pid}").exists(), "the exit of a process without a reader")
 
 
 def test_statistics_count_the_processes_of_the_system(client: WireClient) -> None:

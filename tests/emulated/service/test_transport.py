@@ -222,9 +222,9 @@ def test_second_service_of_a_directory_is_refused(service: Scripted, tmp_path: P
 
 
 def test_stale_socket_of_a_killed_service_is_replaced(tmp_path: Path) -> None:
-    leftover = socket.socket(socket.AF_UNIX)
-    leftover.bind(str(tmp_path / "hcs.sock"))
-    leftover.close()
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(tmp_path / "hcs.sock"))
+    stale.close()
     with scripted_service(tmp_path) as service, connect(service) as sock:
         sock.sendall(encode_request(1, PING))
         assert receive(sock)[1] == 1

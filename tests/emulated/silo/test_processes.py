@@ -281,7 +281,7 @@ async def test_cancelled_start_leaks_no_process() -> None:
         with pytest.raises(asyncio.CancelledError):
             await starting
         await finished(silo, "true")  # served after it
-        await until(lambda: silo.process_list() == [], "the end of the process nobody waits for")
+        await until(lambda: silo.process_list() == [], "the exit of the process without a waiter")
 
 
 @in_loop

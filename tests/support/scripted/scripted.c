@@ -1,6 +1,7 @@
-/* A computecore whose every answer is scripted by the test, for what a well-behaved service never does: operations that cannot be
- * waited for, results that never come, callbacks after a close or while the interpreter ends. It counts what it hands out, so that a
- * test can see that everything came back. Not an emulator: it knows nothing of compute systems. */
+/* A computecore whose every result is scripted by the test, for what a correct service never does: operations that
+ * cannot be waited for, results that never arrive, callbacks after a close or while the interpreter exits. It counts
+ * the objects that it returns, so that a test can check that all were released. It is not an emulator: it has no
+ * compute systems. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@ typedef void (*HCS_EVENT_CALLBACK)(HCS_EVENT *, void *);
 #define TIMEOUT ((HRESULT)0x80370118)
 #define NOT_STARTED ((HRESULT)0x80370115)
 #define STORM 1000
-#define BLOCK 1 /* a result of this value does not come until released */
+#define BLOCK 1 /* a result of this value is blocked until released */
 
 struct script { char name[64]; HRESULT submit, result; char16_t *document; int no_handle; };
 struct operation { HRESULT result; char16_t *document; int started, process; };
@@ -32,7 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct script scripts[32];
 static int script_count, released, counters[COUNTERS], pipes;
-static struct handle last; /* the registration made last, kept after its handle is closed */
+static struct handle last; /* the last registration, kept after its handle is closed */
 static pthread_mutex_t in_callback = PTHREAD_MUTEX_INITIALIZER;
 static void *silent; /* the context of the handle closed last */
 
@@ -79,7 +80,7 @@ static void count(int which, int by) { __atomic_add_fetch(&counters[which], by, 
 
 struct firing { struct handle to; int32_t type; char16_t *data; int times; };
 
-/* As Windows does it: no callback after the close of its handle, and the close waits for one that runs. */
+/* Like Windows: no callback after the close of its handle, and the close waits for one that runs. */
 static int call_unless_closed(struct handle to, HCS_EVENT *event)
 {
     pthread_mutex_lock(&in_callback);
@@ -108,8 +109,8 @@ static void *fire(void *argument)
     return NULL;
 }
 
-/* Call back from a thread of our own, whether or not the handle is still open; wait for it if `join`. A storm of callbacks keeps
- * Windows' promises. */
+/* Calls back from a thread of the library, whether or not the handle is still open; waits for it if `join`. Repeated
+ * callbacks follow the rules of Windows. */
 void script_fire(int32_t type, PCWSTR data, int times, int join)
 {
     struct firing *firing = malloc(sizeof *firing);
@@ -175,8 +176,8 @@ HRESULT HcsWaitForOperationResult(struct operation *operation, uint32_t timeout,
     give(operation, document);
     return operation->result;
 }
-HRESULT HcsWaitForOperationResultAndProcessInfo(struct operation *operation, uint32_t timeout, HCS_PROCESS_INFORMATION *info,
-                                                char16_t **document)
+HRESULT HcsWaitForOperationResultAndProcessInfo(struct operation *operation, uint32_t timeout,
+                                                HCS_PROCESS_INFORMATION *info, char16_t **document)
 {
     HRESULT result = HcsWaitForOperationResult(operation, timeout, document);
     if (result >= 0 && operation->process) {
