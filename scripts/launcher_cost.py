@@ -19,6 +19,7 @@ import marshal
 import os
 import random
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -95,6 +96,7 @@ class Variant:
             "TTRPC_ADDRESS": str(directory / "events"),
         }
         self._count = 0
+        self._daemons: list[int] = []  # pidfds
 
     def new_bundle(self) -> tuple[str, Path]:
         self._count += 1
@@ -113,7 +115,18 @@ class Variant:
         )  # fmt: skip
         client = dial(done.stdout.decode())
         pid = connect(client, container)
-        return (time.perf_counter() - begin) * 1e3, cpu_milliseconds(pid), client, pid, container
+        elapsed = (time.perf_counter() - begin) * 1e3
+        self._daemons.append(os.pidfd_open(pid))
+        return elapsed, cpu_milliseconds(pid), client, pid, container
+
+    def kill_daemons(self) -> None:
+        """Those that an error left behind."""
+        for daemon in self._daemons:
+            try:
+                signal.pidfd_send_signal(daemon, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            os.close(daemon)
 
     def instructions(self) -> float:
         """Millions, of a daemon from exec over Connect and Shutdown to its exit."""
@@ -200,8 +213,14 @@ def interval(values: Sequence[float]) -> str:
 def variants() -> Iterator[dict[str, Variant]]:
     directory = Path(tempfile.mkdtemp(prefix="launcher-cost-"))
     try:
-        found = VARIANTS.items()
-        yield {name: Variant(directory / str(number), *parts) for number, (name, parts) in enumerate(found)}
+        installed = {
+            name: Variant(directory / str(number), *parts) for number, (name, parts) in enumerate(VARIANTS.items())
+        }
+        try:
+            yield installed
+        finally:
+            for variant in installed.values():
+                variant.kill_daemons()
     finally:
         shutil.rmtree(directory)
 
