@@ -1,4 +1,4 @@
-"""One debug line for each RPC, written when the call ends. Imported only when the log level is debug or above.
+"""One debug line for each RPC, written when the call ends. Imported at debug level, or when a call has failed.
 
     level=debug msg=rpc code=OK duration=1.204ms eid=e1 method=Start service=containerd.task.v2.Task tid=web
 
