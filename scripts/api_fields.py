@@ -1,4 +1,4 @@
-"""What a field of a message becomes in the generated code: how it is declared, read and written."""
+"""The generated code of one field of a message: its declaration, decoding and encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from generate_api import Module
 
 F = FieldDescriptorProto
-# Scalars that travel as varints: Python type, how the number read becomes the value, how the value becomes a number.
+# Scalars that are encoded as varints: Python type, expression of the decoded value, expression of the encoded number.
 VARINTS = {
     F.TYPE_UINT32: ("int", "{} & 0xFFFFFFFF", "{} & 0xFFFFFFFF"),
     F.TYPE_UINT64: ("int", "{}", "{}"),
@@ -35,7 +35,7 @@ def tag_bytes(number: int, wire_type: int) -> bytes:
 
 
 class Writer:
-    """Lines of one module."""
+    """The lines of one module."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -48,14 +48,14 @@ class Writer:
 
 
 class Field:
-    """One field: how it is declared, read and written."""
+    """One field of a message."""
 
     def __init__(self, proto: F, message: DescriptorProto, full: str, module: Module) -> None:
         self.name, self.number, self.type = proto.name, proto.number, proto.type
         if keyword.iskeyword(self.name) or self.name in ("encode", "decode", "merge"):
             sys.exit(f"{message.name}.{self.name}: this name cannot be an attribute of a message")
         if self.type not in VARINTS and self.type not in SCALARS and self.type != F.TYPE_MESSAGE:
-            sys.exit(f"{message.name}.{self.name}: a type that no message had until now; teach scripts/api_fields.py")
+            sys.exit(f"{message.name}.{self.name}: add support for its type to scripts/api_fields.py")
         self.presence = proto.proto3_optional or proto.HasField("oneof_index")
         self.siblings: list[str] = []
         if proto.HasField("oneof_index") and not proto.proto3_optional:
@@ -68,7 +68,7 @@ class Field:
         if self.is_map:
             key, value = entries[proto.type_name].field
             if key.type != F.TYPE_STRING or value.type not in (F.TYPE_STRING, F.TYPE_MESSAGE):
-                sys.exit(f"{message.name}.{self.name}: a kind of map that no message had until now")
+                sys.exit(f"{message.name}.{self.name}: add support for its kind of map to scripts/api_fields.py")
             self.map_value = module.refer(value.type_name) if value.type == F.TYPE_MESSAGE else None
             self.item = self.map_value or "str"
         elif self.type == F.TYPE_MESSAGE:
@@ -108,7 +108,7 @@ class Field:
             return f"self.{self.name}: {self.annotation} = {empty} if {self.name} is None else {self.name}"
         return f"self.{self.name} = {self.name}"
 
-    # -- reading --
+    # Decoding.
 
     def tag(self, wire_type: int) -> int:
         return self.number << 3 | wire_type
@@ -171,7 +171,7 @@ class Field:
                 out.line(4, f"self.{self.name}.merge(data, pos, stop)")
         out.line(4, "pos = stop")
 
-    # -- writing --
+    # Encoding.
 
     def write(self, out: Writer) -> None:
         use = self.module.use

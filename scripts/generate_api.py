@@ -20,7 +20,8 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto,
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Generated from {sources} by scripts/generate_api.py. Do not edit; `make proto` regenerates it."
 
-# Which module holds which .proto files. What is imported together stays together; what only one command needs is apart.
+# The .proto files of each module. Messages that are imported together share a module; those that only one command
+# needs have their own.
 MODULES = {
     "wellknown": [f"google/protobuf/{name}.proto" for name in ("any", "duration", "empty", "timestamp")],
     "types": [f"containerd/types/{name}.proto" for name in ("mount", "task", "metrics", "platform")],
@@ -56,12 +57,12 @@ USUAL = {
     "shim.api.types": ("Mount", "Status"),
 }  # fmt: skip
 MORE = "_more"
-# A file that says the same as another in a newer package: checked to be so, and served by the same classes.
+# Files with the same content as another one in an older package: verified, and served by the same classes.
 SAME = {"containerd/task/v3/task.proto": "containerd/task/v2/task.proto"}
 
 
 def descriptor_set() -> FileDescriptorSet:
-    """All sources and what they import, as protoc understands them."""
+    """All sources and their imports, parsed by protoc."""
     from grpc_tools import protoc
 
     sources = sorted(str(path.relative_to(ROOT / "proto")) for path in (ROOT / "proto").rglob("*.proto"))
@@ -75,7 +76,7 @@ def descriptor_set() -> FileDescriptorSet:
 
 
 class Module:
-    """One generated module, by its full name, from one or more files."""
+    """One generated module, from one or more files."""
 
     def __init__(self, name: str, files: list[FileDescriptorProto], homes: dict[str, tuple[str, str]]) -> None:
         self.name, self.files, self.homes = name, files, homes
@@ -119,7 +120,7 @@ class Module:
         return "\n".join([*head, f"from shim.api.wire import {names}", *self.aliases, *body.lines, ""])
 
     def others(self, out: Writer) -> None:
-        """The way to what is not here."""
+        """A __getattr__ that imports the messages of the `_more` module."""
         names = [one.name for file in self.files for one in (*file.enum_type, *file.message_type)]
         names += ["SERVICES"] if any(file.service for file in self.files) else []
         out.blank(2)
@@ -209,7 +210,7 @@ class Module:
 
 
 def messages_of(files: list[FileDescriptorProto]) -> list[tuple[DescriptorProto, str, str]]:
-    """Every message with its full name and the Python expression that names its class."""
+    """Every message with its full name and the Python name of its class."""
     found = []
     for file in files:
         prefix = f"{file.package}." if file.package else ""
@@ -224,7 +225,7 @@ def messages_of(files: list[FileDescriptorProto]) -> list[tuple[DescriptorProto,
 def check_same(newer: FileDescriptorProto, older: FileDescriptorProto) -> None:
     text = str(newer).replace(newer.package, older.package).replace(newer.name, older.name)
     if text != str(older):
-        sys.exit(f"{newer.name} is no longer the same as {older.name}: give it a module of its own")
+        sys.exit(f"{newer.name} is no longer the same as {older.name}: add a module for it to MODULES")
 
 
 def generate(out: Path) -> None:

@@ -1,4 +1,4 @@
-"""The runtimes in containerd's configuration, as TOML."""
+"""Runtimes for the configuration of containerd, as TOML."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from runhcs.config.runtimes import PROCESS, Runtime
 from shim.oci.annotations.container import SANDBOX_OS_VERSION
 from shim.oci.annotations.vm import PHYSICALLY_BACKED
 
-# By containerd's major version: the version of its configuration, and the plugin whose section it is.
+# By major version of containerd: the version of its configuration, and the plugin that has the runtimes.
 FORMATS = {1: (2, "io.containerd.grpc.v1.cri"), 2: (3, "io.containerd.cri.v1.runtime")}
 RUNTIME_TYPE = "io.containerd.runhcs.v1"
 
-# Which annotations of a pod, and of a CRI container, reach the shim. A star stops at a slash.
+# The annotations of a pod, and of a CRI container, that containerd passes to the shim. A star does not match a slash.
 CONTAINER_PATTERNS = ["io.microsoft.container.*", "io.microsoft.wcow.*"]
 PROCESS_POD_PATTERNS: list[str] = [SANDBOX_OS_VERSION]
 VM_POD_PATTERNS = ["io.microsoft.virtualmachine.*", "io.microsoft.container.processdumplocation"]
 
 HEADER = """\
 # Runtimes of Windows nodes for containerd {major}.x, by `runhcs config containerd --version {major}`.
-# Put it into containerd's configuration file (C:\\Program Files\\containerd\\config.toml on Windows), or into a file
-# that its `imports` names, and restart containerd. `runhcs config runtimeclass` prints what Kubernetes needs.
+# Add it to containerd's configuration file (C:\\Program Files\\containerd\\config.toml on Windows), or to a file that
+# its `imports` names, and restart containerd. `runhcs config runtimeclass` prints the RuntimeClasses.
 version = {version}
 """
 
@@ -42,7 +42,7 @@ def _runtime(runtime: Runtime, section: str) -> str:
         f"# {runtime.summary[0].upper()}{runtime.summary[1:]}.",
         f"[{section}]",
         f"  runtime_type = {_quoted(RUNTIME_TYPE)}",
-        "  # Annotations of pods, and of containers, that the shim gets to see: docs/reference/annotations.md.",
+        "  # Annotations of pods, and of containers, that reach the shim: docs/reference/annotations.md.",
         f"  pod_annotations = {_list(VM_POD_PATTERNS if runtime.hypervisor else PROCESS_POD_PATTERNS)}",
         f"  container_annotations = {_list(CONTAINER_PATTERNS)}",
     ]
@@ -64,10 +64,10 @@ def _options(runtime: Runtime) -> list[str]:
 
 
 def _annotations(runtime: Runtime) -> list[str]:
-    """What has no option of its own; needs containerd 1.7."""
+    """Settings without a runtime option; needs containerd 1.7."""
     lines = []
     if runtime.build:
-        lines.append("      # SandboxOsVersion: an image of another build is refused before anything is made.")
+        lines.append("      # SandboxOsVersion: an image of another build is rejected before anything is created.")
         lines.append(f"      {_quoted(SANDBOX_OS_VERSION)} = {_quoted(str(runtime.build))}")
     if runtime.reserved:
         lines.append("      # All memory is physical from the start.")
@@ -76,7 +76,7 @@ def _annotations(runtime: Runtime) -> list[str]:
 
 
 def _quoted(value: str) -> str:
-    """A basic string of TOML, which is one of JSON."""
+    """A basic string of TOML, which has the syntax of JSON."""
     return json.dumps(str(value))
 
 

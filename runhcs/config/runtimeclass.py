@@ -1,11 +1,11 @@
-"""RuntimeClasses of Kubernetes for these runtimes, as YAML."""
+"""RuntimeClasses for Kubernetes, as YAML."""
 
 from __future__ import annotations
 
 from runhcs.config.runtimes import Runtime
 from shim.oci.windows_versions import oldest_on, runs_in_process, runs_in_vm
 
-# What a guest takes before any container runs in it, and what looking after a VM costs the host.
+# The memory of a guest without containers, and the CPU that a VM costs the host.
 GUEST_MB = 512
 VM_CPU = "100m"
 
@@ -16,11 +16,11 @@ HEADER = """\
 
 
 class NodeError(ValueError):
-    """A node that cannot run what was asked for."""
+    """A node that cannot run a requested runtime."""
 
 
 def text(runtimes: list[Runtime], node_build: int = 0) -> str:
-    """With `node_build`, all are for nodes of that build; without, for nodes of the runtime's own."""
+    """For nodes of `node_build`; without it, for nodes of the build of each runtime."""
     return HEADER + "".join(_document(runtime, node_build) for runtime in runtimes)
 
 
@@ -64,14 +64,14 @@ def _oldest(build: int) -> str:
 def _comment(runtime: Runtime, node_build: int) -> list[str]:
     if runtime.hypervisor and not node_build:
         return [
-            "    # Nodes of the VM's own build. Newer ones can run it, too: see --node-build.",
+            "    # Nodes of the VM's own build. Newer nodes can run it too: see --node-build.",
         ]
     return []
 
 
 def _overhead(runtime: Runtime) -> list[str]:
     if runtime.reserved:
-        memory, why = runtime.memory_mb, "The VM takes all of its memory at once, whatever containers ask for."
+        memory, why = runtime.memory_mb, "The VM reserves all of its memory at its start, whatever containers request."
     else:
-        memory, why = GUEST_MB, "What the guest's own Windows takes, on top of what containers ask for."
+        memory, why = GUEST_MB, "The memory of the guest's own Windows, in addition to what containers request."
     return ["overhead:", "  podFixed:", f"    # {why}", f"    memory: {memory}Mi", f"    cpu: {VM_CPU}"]

@@ -1,4 +1,4 @@
-"""`runhcs` tools beside a real containerd: what they see while it runs, and what gc does while it is down."""
+"""`runhcs ps`, `inspect`, `stacks` and `gc` with a real containerd."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def runhcs(node: Node, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def test_ps_inspect_and_stacks(node: Node) -> None:
+def test_ps_inspect_and_stacks_of_a_running_container(node: Node) -> None:
     name = node.name()
     node.detach(name, "ping", "-t", "localhost")
     (one,) = [shim for shim in runhcs(node, "ps") if shim["id"] == name]
@@ -38,8 +38,8 @@ def test_ps_inspect_and_stacks(node: Node) -> None:
     assert name not in [shim["id"] for shim in runhcs(node, "ps")]
 
 
-def test_gc_while_containerd_is_down(own_node: Node) -> None:
-    """Both die; gc frees what the shim held; containerd comes back and finds nothing wrong with that."""
+def test_gc_releases_a_dead_shim_while_containerd_is_down(own_node: Node) -> None:
+    """containerd and a shim are killed; gc releases the resources of the shim; containerd starts again."""
     node = own_node
     dead, alive = node.name(), node.name()
     for name in (dead, alive):
@@ -47,13 +47,13 @@ def test_gc_while_containerd_is_down(own_node: Node) -> None:
     node.containerd.kill()
     node.kill_shim(dead)
     report = runhcs(node, "gc", "--yes")
-    assert {left["outcome"] for left in report["found"]} == {"released"}
-    assert [left["id"] for left in report["found"] if left["kind"] == "ledger"] == [dead]
+    assert {leak["outcome"] for leak in report["found"]} == {"released"}
+    assert [leak["id"] for leak in report["found"] if leak["kind"] == "ledger"] == [dead]
 
-    def left() -> list[str]:
+    def systems() -> list[str]:
         return [system["Id"] for system in node.emulator.control("status")["systems"]]
 
-    eventually(lambda: left() == [alive], "the living one only")
+    eventually(lambda: systems() == [alive], "only the running container")
     node.containerd.start()
     assert node.status(alive) == "RUNNING"
     node.ctr("task", "delete", "--force", dead, check=False)

@@ -1,4 +1,4 @@
-"""`runhcs doctor` on this machine, and on ones that lack something."""
+"""`runhcs doctor` on this machine, and without some prerequisites."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def doctor(emulator: Emulator, *arguments: str, **environment: str) -> tuple[int
     return done.returncode, {check["name"]: check for check in report["checks"]}
 
 
-def test_this_machine(emulator: Emulator) -> None:
-    """Whether it has a containerd with the shim in its PATH is not for this test to say; the rest is."""
+def test_doctor_on_this_machine(emulator: Emulator) -> None:
+    """Except for containerd and the launcher, which need not be installed."""
     _, found = doctor(emulator, RUNHCS_SOCKET_DIR=str(emulator.directory / "s"))
     for name in ("python", "rights", "namespaces", "overlay", "library", "emulator", "sockets"):
         assert found[name]["outcome"] in ("ok", "note"), found[name]
@@ -40,7 +40,7 @@ def test_this_machine(emulator: Emulator) -> None:
     assert {"cgroups", "containerd", "shim", "config", "wine"} <= set(found)
 
 
-def test_for_people(emulator: Emulator) -> None:
+def test_text_output_has_a_table_and_a_verdict(emulator: Emulator) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runhcs", "doctor"], env=emulator.env, capture_output=True, text=True, timeout=100,
         check=False,
@@ -48,7 +48,7 @@ def test_for_people(emulator: Emulator) -> None:
     assert done.stdout.split()[:3] == ["OUTCOME", "CHECK", "FINDING"] and "This machine can" in done.stdout
 
 
-def test_a_machine_that_lacks_things(emulator: Emulator, tmp_path: Path) -> None:
+def test_missing_prerequisites_fail_with_a_next_step(emulator: Emulator, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     emulator.fault("HcsCreateProcess", error=0x80370109)
     config = tmp_path / "config.toml"
@@ -63,38 +63,38 @@ def test_a_machine_that_lacks_things(emulator: Emulator, tmp_path: Path) -> None
     assert found["config"]["outcome"] == "warn"
 
 
-def test_the_launcher(tmp_path: Path) -> None:
+def test_launcher_check_outcomes(tmp_path: Path) -> None:
     def place(name: str) -> Path:
         directory = tmp_path / name / "bin"
         directory.mkdir(parents=True)
         return directory
 
     empty = place("empty")
-    assert checks.shim_in(str(empty), "nobody").outcome == "fail"
+    assert checks.shim_in(str(empty), "no daemon").outcome == "fail"
     bindir = place("fresh")
     launcher = write_launcher(bindir)
-    fresh = checks.shim_in(str(bindir), "somebody")
+    fresh = checks.shim_in(str(bindir), "a daemon")
     assert fresh.outcome == "ok" and str(launcher) in fresh.finding
     os.utime(library(bindir) / f"{NAME}.pyc", (1, 1))
-    behind = checks.shim_in(str(bindir), "somebody")
+    behind = checks.shim_in(str(bindir), "a daemon")
     assert behind.outcome == "note" and "sources" in behind.finding
 
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / "shim", checkout / "shim", ignore=shutil.ignore_patterns("__pycache__"))
     bindir = place("elsewhere")
     write_launcher(bindir, root=checkout)
-    other = checks.shim_in(str(bindir), "somebody")
+    other = checks.shim_in(str(bindir), "a daemon")
     assert other.outcome == "note" and str(checkout) in other.finding
 
     for name, text, outcome in (("broken", "exit 1", "fail"), ("older", "echo '  Version: 0.0.1'", "warn")):
         bindir = place(name)
         (bindir / NAME).write_text(f"#!/bin/sh\n{text}\n")
         (bindir / NAME).chmod(0o755)
-        found = checks.shim_in(str(bindir), "somebody")
+        found = checks.shim_in(str(bindir), "a daemon")
         assert found.outcome == outcome and "runhcs install" in found.next_step
 
 
-def test_the_configuration_of_containerd(tmp_path: Path) -> None:
+def test_containerd_config_check_outcomes(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     assert checks.containerd_config(str(path)).outcome == "note"
     for plugin in ("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"):
@@ -105,7 +105,7 @@ def test_the_configuration_of_containerd(tmp_path: Path) -> None:
     assert checks.containerd_config(str(path)).outcome == "note"
 
 
-def test_the_version_of_containerd(tmp_path: Path, monkeypatch: Any) -> None:
+def test_containerd_version_check_outcomes(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     program = tmp_path / "containerd-of-test"
     assert checks.containerd_version("containerd-of-test").outcome == "warn"
@@ -115,7 +115,7 @@ def test_the_version_of_containerd(tmp_path: Path, monkeypatch: Any) -> None:
         assert checks.containerd_version("containerd-of-test").outcome == outcome
 
 
-def test_the_schema_versions_of_hcs(hcs: Emulator) -> None:
+def test_hcs_schema_check_on_the_emulator(hcs: Emulator) -> None:
     """The check of Windows nodes that also runs on the emulator."""
     found = checks.hcs_schema()
     assert found.outcome == "ok" and "2." in found.finding

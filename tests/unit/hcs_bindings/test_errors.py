@@ -45,7 +45,7 @@ def test_predicate_matches_both_forms_of_a_code(predicate: object, codes: tuple[
     assert not predicate(ValueError("no HRESULT"))
 
 
-def test_combined_predicates() -> None:
+def test_combined_predicates_match_their_codes() -> None:
     for code in (0x8037010E, 0xC0370105, 0x80070005, 0x80070006):
         assert errors.stats_not_found(HcsError(code, "x"))
     assert not errors.stats_not_found(HcsError(0x80370110, "x"))

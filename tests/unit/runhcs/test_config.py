@@ -1,4 +1,4 @@
-"""`runhcs config`: names of runtimes, the TOML and the YAML that are made of them."""
+"""`runhcs config`: names of runtimes, and the generated TOML and YAML."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def run(*arguments: str) -> tuple[int, str, str]:
     with redirect_stdout(out), redirect_stderr(error):
         try:
             code = main(["config", *arguments])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        except SystemExit as error_exit:
+            code = int(error_exit.code or 0)
     return code, out.getvalue(), error.getvalue()
 
 
@@ -56,12 +56,12 @@ def printed(*arguments: str) -> str:
         ("runhcs-wcow-hypervisor-reserve-1core", (True, 0, 1, 2048, True)),
     ],
 )
-def test_what_a_name_means(name: str, meaning: tuple[Any, ...]) -> None:
+def test_runtime_name_is_parsed(name: str, meaning: tuple[Any, ...]) -> None:
     assert runtime(name) == Runtime(name, *meaning)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("runc", "is not the name of a runtime: try"),
         ("runhcs-wcow-hypervisor-", "is not the name of a runtime"),
@@ -72,14 +72,14 @@ def test_what_a_name_means(name: str, meaning: tuple[Any, ...]) -> None:
         ("runhcs-wcow-hypervisor-20348-" + "1" * 60 + "vp2gb", "is not the name of a runtime"),
     ],
 )
-def test_names_that_mean_nothing(name: str, said: str) -> None:
-    with pytest.raises(UnknownRuntime, match=said):
+def test_invalid_runtime_name_is_rejected(name: str, message: str) -> None:
+    with pytest.raises(UnknownRuntime, match=message):
         runtime(name)
     code, out, error = run("containerd", name)
-    assert (code, out) == (2, "") and said in error
+    assert (code, out) == (2, "") and message in error
 
 
-def test_the_defaults_have_what_windows_nodes_use() -> None:
+def test_list_prints_the_defaults() -> None:
     for name in (
         "runhcs-wcow-process", "runhcs-wcow-hypervisor", "runhcs-wcow-hypervisor-17763", "runhcs-wcow-hypervisor-1809",
         "runhcs-wcow-hypervisor-20348", "runhcs-wcow-hypervisor-26100", "runhcs-wcow-hypervisor-20348-1vp2gb",
@@ -89,7 +89,7 @@ def test_the_defaults_have_what_windows_nodes_use() -> None:
     assert [line.split()[0] for line in printed("list").splitlines()] == list(DEFAULTS)
 
 
-def test_help_teaches() -> None:
+def test_help_has_examples() -> None:
     code, out, _ = run("--help")
     assert code == 0 and "runhcs-wcow-hypervisor-20348-1vp2gb" in out and "docs/how-to/runtimeclasses.md" in out
     for what in ("containerd", "runtimeclass"):
@@ -114,7 +114,7 @@ def runtimes(major: int, *chosen: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("major", [1, 2])
-def test_all_runtimes(major: int) -> None:
+def test_containerd_config_has_all_default_runtimes(major: int) -> None:
     found = runtimes(major)
     assert list(found) == list(DEFAULTS)
     for name, section in found.items():
@@ -124,7 +124,7 @@ def test_all_runtimes(major: int) -> None:
         assert wanted in section["pod_annotations"]
 
 
-def test_some_runtimes() -> None:
+def test_containerd_config_has_named_runtimes_once() -> None:
     assert list(runtimes(2, "runhcs-wcow-hypervisor-20348", "runhcs-wcow-hypervisor-20348")) == [
         "runhcs-wcow-hypervisor-20348"
     ]
@@ -146,7 +146,7 @@ def _toml(options: dict[str, Any]) -> bytes:
     return "\n".join(lines).encode()
 
 
-def test_the_shim_makes_of_them_what_their_names_say() -> None:
+def test_shim_applies_the_generated_options() -> None:
     spec, sized = vm("runhcs-wcow-hypervisor-20348-1vp2gb")
     assert (spec.requested_build, sized.processors, sized.memory_mb) == (20348, 1, 2048)
     assert sized.allow_overcommit and spec.options.scale_cpu_limits_to_sandbox
@@ -158,7 +158,7 @@ def test_the_shim_makes_of_them_what_their_names_say() -> None:
     assert (spec.requested_build, plain.processors, plain.memory_mb) == (0, 2, 1024)
 
 
-def test_a_process_runtime_of_a_build() -> None:
+def test_process_runtime_of_a_build_sets_its_version() -> None:
     section = runtimes(2, "runhcs-wcow-process-20348")["runhcs-wcow-process-20348"]
     spec = Spec({"windows": {}})
     normalize_spec(spec, from_toml(_toml(section["options"]), "it"))
@@ -173,7 +173,7 @@ def classes(*arguments: str) -> list[dict[str, Any]]:
     return list(yaml.safe_load_all(printed("runtimeclass", *arguments)))
 
 
-def test_every_class_is_what_kubernetes_takes() -> None:
+def test_every_runtime_class_is_valid() -> None:
     found = classes()
     assert [one["metadata"]["name"] for one in found] == list(DEFAULTS)
     for one in found:
@@ -184,7 +184,7 @@ def test_every_class_is_what_kubernetes_takes() -> None:
         assert ("overhead" in one) == ("hypervisor" in one["handler"])
 
 
-def test_nodes_and_overhead() -> None:
+def test_runtime_class_has_node_selector_and_overhead() -> None:
     one, reserved = classes("runhcs-wcow-hypervisor-1809", "runhcs-wcow-hypervisor-20348-reserve-2core")
     assert one["scheduling"]["nodeSelector"]["node.kubernetes.io/windows-build"] == "10.0.17763"
     assert one["overhead"]["podFixed"] == {"memory": "512Mi", "cpu": "100m"}
@@ -193,16 +193,16 @@ def test_nodes_and_overhead() -> None:
     assert "node.kubernetes.io/windows-build" not in plain["scheduling"]["nodeSelector"]
 
 
-def test_nodes_of_another_build() -> None:
+def test_node_build_overrides_the_node_selector() -> None:
     (newer,) = classes("--node-build", "ltsc2025", "runhcs-wcow-hypervisor-20348")
     assert newer["scheduling"]["nodeSelector"]["node.kubernetes.io/windows-build"] == "10.0.26100"
-    for name, build, said in (
+    for name, build, message in (
         ("runhcs-wcow-hypervisor-26100", "20348", "a VM's Windows is not newer than its host's"),
         ("runhcs-wcow-process-17763", "20348", "without a VM they run images of build 20348 to 20348"),
         ("runhcs-wcow-process", "tomorrow", "--node-build is 'tomorrow': give a build"),
     ):
         code, out, error = run("runtimeclass", "--node-build", build, name)
-        assert (code, out) == (2, "") and said in error
+        assert (code, out) == (2, "") and message in error
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,13 @@ def test_nodes_of_another_build() -> None:
         {"overhead": {"podFixed": {"memory": "lots"}}},
     ],
 )
-def test_the_schema_is_strict(change: dict[str, Any]) -> None:
+def test_schema_rejects_invalid_runtime_classes(change: dict[str, Any]) -> None:
     (good,) = classes("runhcs-wcow-hypervisor")
     with pytest.raises(AssertionError):
         runtime_class_schema.check(good | change)
 
 
-def test_what_is_printed_is_ascii() -> None:
+def test_output_is_ascii() -> None:
     """It may be piped through consoles of any code page."""
     for text in (printed("containerd"), printed("runtimeclass"), printed("list")):
         text.encode("ascii")

@@ -27,7 +27,7 @@ if _version_not_supported:
 
 
 class RuntimeServiceStub:
-    """The kubelet's side of containerd: enough of it to run a pod.
+    """The CRI service that the kubelet calls: the methods that run a pod.
     """
 
     def __init__(self, channel):
@@ -94,7 +94,7 @@ class RuntimeServiceStub:
 
 
 class RuntimeServiceServicer:
-    """The kubelet's side of containerd: enough of it to run a pod.
+    """The CRI service that the kubelet calls: the methods that run a pod.
     """
 
     def RunPodSandbox(self, request, context):
@@ -230,7 +230,7 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RuntimeService:
-    """The kubelet's side of containerd: enough of it to run a pod.
+    """The CRI service that the kubelet calls: the methods that run a pod.
     """
 
     @staticmethod

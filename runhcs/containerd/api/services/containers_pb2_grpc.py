@@ -28,7 +28,7 @@ if _version_not_supported:
 
 
 class ContainersStub:
-    """The records of containers, without their tasks. What our client has no use for is left out.
+    """The records of containers, without their tasks. Fields that the client does not use are omitted.
     """
 
     def __init__(self, channel):
@@ -60,7 +60,7 @@ class ContainersStub:
 
 
 class ContainersServicer:
-    """The records of containers, without their tasks. What our client has no use for is left out.
+    """The records of containers, without their tasks. Fields that the client does not use are omitted.
     """
 
     def Get(self, request, context):
@@ -119,7 +119,7 @@ def add_ContainersServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Containers:
-    """The records of containers, without their tasks. What our client has no use for is left out.
+    """The records of containers, without their tasks. Fields that the client does not use are omitted.
     """
 
     @staticmethod

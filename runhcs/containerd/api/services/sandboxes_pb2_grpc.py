@@ -231,8 +231,8 @@ class Store:
 
 
 class ControllerStub:
-    """Their lives. `sandboxer` names the plugin that makes one: "shim" leaves it to the shim. Platform is left out:
-    containerd does not serve it (2.3), only CRI asks for it, from inside.
+    """The lifecycle of sandboxes. `sandboxer` names the plugin that creates them; with "shim" the shim does. Platform is
+    omitted: containerd 2.3 does not serve it to clients, only its own CRI plugin calls it.
     """
 
     def __init__(self, channel):
@@ -279,8 +279,8 @@ class ControllerStub:
 
 
 class ControllerServicer:
-    """Their lives. `sandboxer` names the plugin that makes one: "shim" leaves it to the shim. Platform is left out:
-    containerd does not serve it (2.3), only CRI asks for it, from inside.
+    """The lifecycle of sandboxes. `sandboxer` names the plugin that creates them; with "shim" the shim does. Platform is
+    omitted: containerd 2.3 does not serve it to clients, only its own CRI plugin calls it.
     """
 
     def Create(self, request, context):
@@ -372,8 +372,8 @@ def add_ControllerServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Controller:
-    """Their lives. `sandboxer` names the plugin that makes one: "shim" leaves it to the shim. Platform is left out:
-    containerd does not serve it (2.3), only CRI asks for it, from inside.
+    """The lifecycle of sandboxes. `sandboxer` names the plugin that creates them; with "shim" the shim does. Platform is
+    omitted: containerd 2.3 does not serve it to clients, only its own CRI plugin calls it.
     """
 
     @staticmethod

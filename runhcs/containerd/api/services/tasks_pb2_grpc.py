@@ -28,7 +28,7 @@ if _version_not_supported:
 
 
 class TasksStub:
-    """What containerd offers its clients of the shim's task API. Checkpoints are left out: HCS has none.
+    """The task API of containerd for its clients, without checkpoints, which HCS does not have.
     """
 
     def __init__(self, channel):
@@ -120,7 +120,7 @@ class TasksStub:
 
 
 class TasksServicer:
-    """What containerd offers its clients of the shim's task API. Checkpoints are left out: HCS has none.
+    """The task API of containerd for its clients, without checkpoints, which HCS does not have.
     """
 
     def Create(self, request, context):
@@ -311,7 +311,7 @@ def add_TasksServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Tasks:
-    """What containerd offers its clients of the shim's task API. Checkpoints are left out: HCS has none.
+    """The task API of containerd for its clients, without checkpoints, which HCS does not have.
     """
 
     @staticmethod
