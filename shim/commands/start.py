@@ -9,9 +9,9 @@ cases, and all errors, to this module.
 
 A container of a pod gets no daemon of its own: its sandbox's daemon serves it.
 
-A bundle of containerd's shim sandboxer is a sandbox to be made by the Sandbox service, whatever its config.json
-says, if it has one at all. Only then is the answer JSON with version 3: containerd 2.x then connects the pod's
-containers to this daemon by itself. For everything else it is a plain address, which all versions take.
+A bundle of containerd's shim sandboxer is a sandbox that the Sandbox service will create; its config.json, if there is
+one, does not matter. Only then the output is JSON with version 3, with which containerd 2.x connects the pod's
+containers to this daemon itself. Otherwise it is a plain address, which all versions accept.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def mount(image: Image, flags: int, volume: str) -> None:
 
 
 def merge_mount(images: Sequence[Image], flags: int, volume: str) -> None:
-    """The merged image first, then those it was made of."""
+    """The merged image first, then its source images."""
     operation = f"cimfs::MergeMount {images[0][1]}"
     kept: list[Any] = []
     paths: Any = ffi.new("CIMFS_IMAGE_PATH[]", len(images))

@@ -14,8 +14,8 @@ INT32 = 0x7FFFFFFF
 
 
 class Option:
-    """`values` are the only ones allowed, if any are named; numbers are from 0 to `maximum`. `unused` says why an
-    option does nothing here; `needs_vm` marks those that do nothing without a utility VM."""
+    """`values` are the allowed ones, if any are listed; numbers are from 0 to `maximum`. `unused` marks an
+    option without effect in this shim, `needs_vm` one without effect if there is no utility VM."""
 
     __slots__ = ("effect", "field", "key", "kind", "maximum", "needs_vm", "number", "unused", "values")
 

@@ -1,6 +1,6 @@
 """Host process containers inside Wine: run by Python for Windows, against the shim as unpacked.
 
-`python.exe job_driver.py EXE DIRECTORY SCENARIO`, as driver.py, whose client this uses.
+`python.exe hostprocess_driver.py EXE DIRECTORY SCENARIO`, as driver.py, whose client this uses.
 """
 
 from __future__ import annotations

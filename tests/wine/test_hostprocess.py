@@ -19,7 +19,7 @@ KILLED = 0xFFFFFFFF
 
 
 def drive(machine: Machine, scenario: str) -> Any:
-    return machine.drive_shim(scenario, script="job_driver.py")
+    return machine.drive_shim(scenario, script="hostprocess_driver.py")
 
 
 def test_lifecycle(machine: Machine) -> None:

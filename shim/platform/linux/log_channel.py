@@ -33,7 +33,7 @@ class LogChannel:
             if self._descriptor < 0:
                 return
             if self._lost:
-                line = b'level=warning msg="log lines were lost, nobody read them" count=%d\n' % self._lost + line
+                line = b'level=warning msg="log lines lost, no reader" count=%d\n' % self._lost + line
             if self._put(line):
                 self._lost = 0
             else:

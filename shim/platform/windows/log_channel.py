@@ -57,7 +57,7 @@ class LogChannel:
                 self._lost += 1
             else:
                 if self._lost:
-                    self._buffer += b'level=warning msg="log lines were lost, nobody read them" count=%d\n' % self._lost
+                    self._buffer += b'level=warning msg="log lines lost, no reader" count=%d\n' % self._lost
                     self._lost = 0
                 self._buffer += line
             self._send()

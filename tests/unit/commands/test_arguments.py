@@ -45,12 +45,12 @@ def test_flag_value_may_begin_with_dash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "expected"),
     [(["-v"], "version"), (["--version"], "version"), (["-info"], "info"), (["--help"], "help"), (["-h"], "help")],
 )
-def test_query_flags_need_no_action(arguments: list[str], wanted: str) -> None:
-    assert parse(arguments)[0] == wanted
-    assert parse([*CONTAINERD, *arguments])[0] == wanted
+def test_query_flags_need_no_action(arguments: list[str], expected: str) -> None:
+    assert parse(arguments)[0] == expected
+    assert parse([*CONTAINERD, *arguments])[0] == expected
 
 
 @pytest.mark.parametrize(

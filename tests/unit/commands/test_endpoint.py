@@ -1,4 +1,4 @@
-"""Sockets that shims left behind: gone if nobody listens, kept if somebody does, and what is between."""
+"""Stale sockets: removed if no process listens, kept otherwise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shim.platform.linux import standby
 
 
 def test_socket_of_killed_shim_is_removed(tmp_path: Path) -> None:
-    """It can be connected to a moment longer than anything else of it lives."""
+    """It accepts connections a moment longer than the shim lives."""
     address = f"unix://{tmp_path / 's'}"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "s"))
@@ -46,8 +46,8 @@ def test_directory_lock_wait_is_bounded(
     monkeypatch.setattr(endpoint, "LOCK_TIME", 0.1)
     place = tmp_path / "s"
     place.mkdir(mode=0o700)
-    with socket.socket(socket.AF_UNIX) as gone:
-        gone.bind(str(place / "stale"))
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(place / "stale"))
     holder = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(holder, fcntl.LOCK_EX)
     with pytest.raises(endpoint.EndpointError, match="holds the lock"):

@@ -1,6 +1,6 @@
-"""A launch that fails says at which step, and takes back what it made: by fork, and by a process of its own.
+"""A failed launch reports its step and removes what it created: with fork, and with a spawned process.
 
-The system below is a script, since none can be made to fail at each of these moments.
+The platform is a fake, since a real one cannot be made to fail at each of these steps.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Launch:
         patch.setattr(spawned, "daemon", self.daemon)
         patch.setattr(start, "endpoint", SimpleNamespace(listen=lambda _: None, remove=lambda _: None))
 
-    def said(self) -> str:
+    def error(self) -> str:
         with pytest.raises(CommandError) as caught:
             start._launch(Flags(), Bootstrap(), "unix:///s", str(self.bundle), False, "unix:///s")
         assert list(self.bundle.iterdir()) == []
@@ -65,23 +65,23 @@ def launch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_failed_spawn_undoes_start(launch: Launch) -> None:
     launch.daemon.fork = launch.daemon.spawn = fail
-    assert launch.said() == f"cannot start the daemon: Cannot allocate memory; {ADVICE}"
+    assert launch.error() == f"cannot start the daemon: Cannot allocate memory; {ADVICE}"
 
 
 def test_full_disk_undoes_start(launch: Launch) -> None:
     """An error of `write` does not name the file."""
     launch.patch.setattr(files, "write_all", fail)
-    assert launch.said() == f"cannot write into the bundle: Cannot allocate memory; {ADVICE}"
+    assert launch.error() == f"cannot write into the bundle: Cannot allocate memory; {ADVICE}"
 
 
 def test_closed_stdout_undoes_start(launch: Launch) -> None:
     launch.patch.setattr(files, "write_stdout", fail)
-    assert launch.said() == f"cannot print the address: Cannot allocate memory; {ADVICE}"
+    assert launch.error() == f"cannot print the address: Cannot allocate memory; {ADVICE}"
     assert launch.child.killed
 
 
 def test_daemon_that_dies_silently_undoes_start(launch: Launch) -> None:
     launch.child.is_ready = False
-    said = "the daemon died as it started: it said nothing; try again, and look into the log if it persists"
-    assert launch.said() == said
+    expected = "the daemon died as it started: it said nothing; try again, and look into the log if it persists"
+    assert launch.error() == expected
     assert launch.child.killed

@@ -26,7 +26,7 @@ def build_script() -> ModuleType:
 def test_generated_module_is_current(declarations: str, module: str, tmp_path: Path) -> None:
     again = tmp_path / Path(module).name
     build_script().generate(ROOT / declarations, again)
-    assert again.read_text() == (ROOT / module).read_text(), "run `make native` and commit what it made"
+    assert again.read_text() == (ROOT / module).read_text(), "run `make native` and commit the result"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The one error type, its catalogue, the page made of it and `runhcs explain`."""
+"""The error type, its catalogue, the generated page and `runhcs explain`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_predicate_matches_both_forms_of_a_code(predicate: object, codes: tuple[
     everything = {entry.code for entry in catalogue.entries()}
     everything |= {code for low in range(0x100, 0x120) for code in both(low)}
     for code in everything | set(codes):
-        wanted = errors.normalise(code) in {errors.normalise(known) for known in codes}
-        assert predicate(HcsError(code, "x")) is wanted, f"0x{code:08X}"
-        assert predicate(HcsError(code - (1 << 32), "x")) is wanted, "as a signed HRESULT"
+        expected = errors.normalise(code) in {errors.normalise(known) for known in codes}
+        assert predicate(HcsError(code, "x")) is expected, f"0x{code:08X}"
+        assert predicate(HcsError(code - (1 << 32), "x")) is expected, "as a signed HRESULT"
     assert not predicate(ValueError("no HRESULT"))
 
 

@@ -55,11 +55,11 @@ def refusal(annotations: dict[str, str], **windows: Any) -> InvalidSpec:
     return caught.value
 
 
-def registry(made: dict[str, Any]) -> dict[str, Any]:
+def registry(document: dict[str, Any]) -> dict[str, Any]:
     """Values by their names."""
     return {
         value["Name"]: value.get("StringValue", value.get("DWordValue"))
-        for value in made["RegistryChanges"]["AddValues"]
+        for value in document["RegistryChanges"]["AddValues"]
     }
 
 
@@ -83,34 +83,34 @@ def os_version() -> None:
 
 
 def memory() -> None:
-    made = container({names.MEMORY_SIZE_IN_MB: "64"}, resources={"memory": {"limit": 32 << 20}})
-    assert made["Memory"] == {"SizeInMB": 64}
+    document = container({names.MEMORY_SIZE_IN_MB: "64"}, resources={"memory": {"limit": 32 << 20}})
+    assert document["Memory"] == {"SizeInMB": 64}
 
 
 def processor_count() -> None:
-    made = container({names.PROCESSOR_COUNT: "3"}, resources={"cpu": {"count": 2}})
-    assert made["Processor"] == {"Count": 3}
+    document = container({names.PROCESSOR_COUNT: "3"}, resources={"cpu": {"count": 2}})
+    assert document["Processor"] == {"Count": 3}
 
 
 def processor_limit() -> None:
-    made = container({names.PROCESSOR_LIMIT: "5000"}, resources={"cpu": {"maximum": 100}})
-    assert made["Processor"] == {"Maximum": 5000}
+    document = container({names.PROCESSOR_LIMIT: "5000"}, resources={"cpu": {"maximum": 100}})
+    assert document["Processor"] == {"Maximum": 5000}
 
 
 def processor_weight() -> None:
-    made = container({names.PROCESSOR_WEIGHT: "500"}, resources={"cpu": {"shares": 100}})
-    assert made["Processor"] == {"Weight": 500}
+    document = container({names.PROCESSOR_WEIGHT: "500"}, resources={"cpu": {"shares": 100}})
+    assert document["Processor"] == {"Weight": 500}
     assert "mutually exclusive" in str(refusal({names.PROCESSOR_WEIGHT: "5", names.PROCESSOR_COUNT: "1"}))
 
 
 def storage_bandwidth() -> None:
-    made = container({names.STORAGE_BANDWIDTH: "7"}, resources={"storage": {"bps": 5}})
-    assert made["Storage"]["QoS"] == {"BandwidthMaximum": 7}
+    document = container({names.STORAGE_BANDWIDTH: "7"}, resources={"storage": {"bps": 5}})
+    assert document["Storage"]["QoS"] == {"BandwidthMaximum": 7}
 
 
 def storage_iops() -> None:
-    made = container({names.STORAGE_IOPS: "7"}, resources={"storage": {"iops": 5}})
-    assert made["Storage"]["QoS"] == {"IopsMaximum": 7}
+    document = container({names.STORAGE_IOPS: "7"}, resources={"storage": {"iops": 5}})
+    assert document["Storage"]["QoS"] == {"IopsMaximum": 7}
 
 
 def dump_location() -> None:
@@ -147,9 +147,9 @@ def gmsa_disabled() -> None:
 def host_process() -> None:
     assert normalized({names.HOST_PROCESS: "true"}).is_host_process
     assert not normalized({names.HOST_PROCESS: "True"}).is_host_process
-    made: dict[str, Any] = {"Storage": {}}
-    host_process_in_vm.set_isolation(normalized({names.HOST_PROCESS: "true"}), made)
-    assert made["IsolationType"] == "HostProcess"
+    document: dict[str, Any] = {"Storage": {}}
+    host_process_in_vm.set_isolation(normalized({names.HOST_PROCESS: "true"}), document)
+    assert document["IsolationType"] == "HostProcess"
     assert normalized({names.HOST_PROCESS: "false"}).annotations.warnings == []
 
 
@@ -167,9 +167,9 @@ def host_process_user() -> None:
 
 def host_process_root() -> None:
     spec = normalized({names.HOST_PROCESS: "true", names.HOST_PROCESS_ROOT: "D:\\x"})
-    made: dict[str, Any] = {"Storage": {}}
-    host_process_in_vm.set_isolation(spec, made)
-    assert made["Storage"] == {"PrivilegedContainerRootPath": "D:\\x"}
+    document: dict[str, Any] = {"Storage": {}}
+    host_process_in_vm.set_isolation(spec, document)
+    assert document["Storage"] == {"PrivilegedContainerRootPath": "D:\\x"}
     assert paths.root(spec, "c1", True) == "D:\\x\\"
     assert paths.root(spec, "c1", False) == "D:\\x\\c1\\"
 
@@ -257,7 +257,7 @@ def test_vm_annotation_without_vm_warns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "content", "said"),
+    ("build", "content", "message"),
     [
         (19045, "{}", "not supported on this build (19045)"),
         (20348, "[]", "is not a JSON object"),
@@ -265,17 +265,17 @@ def test_vm_annotation_without_vm_warns() -> None:
     ],
 )
 def test_invalid_device_extension_fails_the_create(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: int, content: str | None, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: int, content: str | None, message: str
 ) -> None:
     monkeypatch.setattr(windows_version, "_build", build)
     if content is not None:
         (tmp_path / "a.json").write_text(content)
-    assert said in str(refusal({names.DEVICE_EXTENSIONS: str(tmp_path / "a.json")}))
+    assert message in str(refusal({names.DEVICE_EXTENSIONS: str(tmp_path / "a.json")}))
 
 
 def test_device_extensions_are_in_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows_version, "_build", 20348)
     for name in "ab":
         (tmp_path / name).write_text(json.dumps({"namespace": name}))
-    made = container({names.DEVICE_EXTENSIONS: f"{tmp_path}/a,{tmp_path}/b"})
-    assert made["AdditionalDeviceNamespace"] == {"device_extension": [{"namespace": "a"}, {"namespace": "b"}]}
+    document = container({names.DEVICE_EXTENSIONS: f"{tmp_path}/a,{tmp_path}/b"})
+    assert document["AdditionalDeviceNamespace"] == {"device_extension": [{"namespace": "a"}, {"namespace": "b"}]}

@@ -246,7 +246,7 @@ def test_toml_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("= 1", "it is not TOML"),
         ("Debug = 1", "Debug in it is 1: allowed is true or false"),
@@ -268,13 +268,13 @@ def test_toml_file_is_read(tmp_path: Path) -> None:
         ("[BinaryName]\na = 1", "BinaryName in it, set to a table, is no option"),
     ],
 )
-def test_invalid_toml_error_names_key_value_and_allowed_values(text: str, said: str) -> None:
+def test_invalid_toml_error_names_key_value_and_allowed_values(text: str, message: str) -> None:
     error = refusal(from_toml, text.encode(), "it")
-    assert said in str(error) and error.kind == INVALID_ARGUMENT
+    assert message in str(error) and error.kind == INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"sandbox_isolation": 7}, "SandboxIsolation in the runtime options is 7: allowed is 0 (process)"),
         ({"debug_type": 3}, "DebugType in the runtime options is 3"),
@@ -283,8 +283,8 @@ def test_invalid_toml_error_names_key_value_and_allowed_values(text: str, said: 
         ({"io_retry_timeout_in_sec": -1}, "IoRetryTimeoutInSec in the runtime options is -1"),
     ],
 )
-def test_message_fields_have_the_limits_of_toml(fields: dict[str, Any], said: str) -> None:
-    assert said in str(refusal(decode, pack(Message(**fields))))
+def test_message_fields_have_the_limits_of_toml(fields: dict[str, Any], message: str) -> None:
+    assert message in str(refusal(decode, pack(Message(**fields))))
 
 
 def test_other_type_or_broken_bytes_are_rejected() -> None:

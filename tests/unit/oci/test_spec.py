@@ -34,7 +34,7 @@ class TestLoading:
         assert oci_spec.load(str(tmp_path)).hostname == "web"
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             (None, "does not exist"),
             ("", "is not JSON"),
@@ -45,11 +45,11 @@ class TestLoading:
             ('{"annotations": []}', "annotations is a list: it must be an object"),
         ],
     )
-    def test_invalid_config_is_rejected(self, tmp_path: Path, content: str | None, said: str) -> None:
+    def test_invalid_config_is_rejected(self, tmp_path: Path, content: str | None, message: str) -> None:
         if content is not None:
             (tmp_path / "config.json").write_bytes(content.encode("utf-8", "surrogateescape"))
         error = refusal(oci_spec.load, str(tmp_path))
-        assert said in str(error) and error.kind == NO_KIND
+        assert message in str(error) and error.kind == NO_KIND
 
     @given(st.binary(max_size=200))
     def test_any_bytes_load_or_raise_invalid_spec(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class TestSection:
         assert Section({"a": {}}, "").has("a")
 
     @pytest.mark.parametrize(
-        ("method", "value", "said"),
+        ("method", "value", "message"),
         [
             ("text", 1, "x.a is a number: it must be text"),
             ("number", "1", "x.a is text: it must be a number"),
@@ -86,8 +86,8 @@ class TestSection:
             ("section", "b", "x.a is text: it must be an object"),
         ],
     )
-    def test_wrong_type_error_has_path(self, method: str, value: object, said: str) -> None:
-        assert said in str(refusal(getattr(Section({"a": value}, "x"), method), "a"))
+    def test_wrong_type_error_has_path(self, method: str, value: object, message: str) -> None:
+        assert message in str(refusal(getattr(Section({"a": value}, "x"), method), "a"))
 
     def test_numbers_of_64_bits_are_kept(self) -> None:
         assert Section({"mask": 2**64 - 1}, "").number("mask") == 2**64 - 1

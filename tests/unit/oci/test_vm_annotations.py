@@ -106,9 +106,9 @@ def deferred_commit() -> None:
 
 
 def physically_backed() -> None:
-    made = Machine({**BACKED, names.ALLOW_OVERCOMMIT: "true"})
-    assert "AllowOvercommit" not in made.memory
-    assert made.devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
+    vm = Machine({**BACKED, names.ALLOW_OVERCOMMIT: "true"})
+    assert "AllowOvercommit" not in vm.memory
+    assert vm.devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
 
 
 def low_mmio_gap() -> None:
@@ -143,8 +143,8 @@ def numa_memory_per_node() -> None:
 
 
 def numa_preferred_nodes() -> None:
-    made = Machine({**DIVIDED, names.NUMA_PREFERRED_NODES: "0,1"})
-    assert made.machine["ComputeTopology"]["Numa"]["PreferredPhysicalNodes"] == [0, 1]
+    vm = Machine({**DIVIDED, names.NUMA_PREFERRED_NODES: "0,1"})
+    assert vm.machine["ComputeTopology"]["Numa"]["PreferredPhysicalNodes"] == [0, 1]
 
 
 def numa_nodes() -> None:
@@ -164,8 +164,8 @@ def numa_memory() -> None:
 
 
 def storage_bandwidth() -> None:
-    made = Machine({names.STORAGE_BANDWIDTH: "7"}, storage={"bps": 5, "iops": 6})
-    assert made.machine["StorageQoS"] == {"IopsMaximum": 6, "BandwidthMaximum": 7}
+    vm = Machine({names.STORAGE_BANDWIDTH: "7"}, storage={"bps": 5, "iops": 6})
+    assert vm.machine["StorageQoS"] == {"IopsMaximum": 6, "BandwidthMaximum": 7}
 
 
 def storage_iops() -> None:
@@ -173,10 +173,10 @@ def storage_iops() -> None:
 
 
 def dump_directory() -> None:
-    made = Machine({names.DUMP_DIRECTORY: "C:\\dumps"})
-    crash = made.devices["GuestCrashReporting"]["WindowsCrashSettings"]
+    vm = Machine({names.DUMP_DIRECTORY: "C:\\dumps"})
+    crash = vm.devices["GuestCrashReporting"]["WindowsCrashSettings"]
     assert crash["DumpFileName"].startswith("C:\\dumps\\p@vm")
-    assert made.machine["DebugOptions"]["BugcheckSavedStateFileName"].startswith("C:\\dumps\\p@vm")
+    assert vm.machine["DebugOptions"]["BugcheckSavedStateFileName"].startswith("C:\\dumps\\p@vm")
 
 
 def console_pipe() -> None:
@@ -189,16 +189,16 @@ def forward_logs() -> None:
     assert LOG_SERVICE_ID not in off.services and off.settings.log_sources == ""
 
 
-def sources(made: Machine) -> list[Any]:
-    found = json.loads(base64.b64decode(made.settings.log_sources))["LogConfig"]["sources"]
+def sources(vm: Machine) -> list[Any]:
+    found = json.loads(base64.b64decode(vm.settings.log_sources))["LogConfig"]["sources"]
     assert isinstance(found, list)
     return found
 
 
 def log_sources() -> None:
     mine = {"logConfig": {"sources": [{"type": "ETW", "providers": [{"providerGuid": GROUP}]}]}}
-    made = Machine({names.LOG_SOURCES: base64.b64encode(json.dumps(mine).encode()).decode()})
-    assert sources(made)[0]["providers"][-1]["providerGuid"] == GROUP
+    vm = Machine({names.LOG_SOURCES: base64.b64encode(json.dumps(mine).encode()).decode()})
+    assert sources(vm)[0]["providers"][-1]["providerGuid"] == GROUP
     assert "is ignored" in Machine({names.LOG_SOURCES: "{}"}).warned[0]
 
 
@@ -221,8 +221,8 @@ def registry() -> None:
 
 
 def hvsocket_service() -> None:
-    made = Machine({f"{names.HVSOCKET_SERVICE}{GROUP}": '{"AllowWildcardBinds": true}'})
-    assert made.services[GROUP] == {"AllowWildcardBinds": True}
+    vm = Machine({f"{names.HVSOCKET_SERVICE}{GROUP}": '{"AllowWildcardBinds": true}'})
+    assert vm.services[GROUP] == {"AllowWildcardBinds": True}
     assert "must name a GUID" in Machine({f"{names.HVSOCKET_SERVICE}x": "{}"}).warned[0]
 
 
@@ -239,8 +239,8 @@ def shares_read_only() -> None:
 
 
 def no_direct_map() -> None:
-    made = Machine({names.NO_DIRECT_MAP: "true"})
-    assert made.devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
+    vm = Machine({names.NO_DIRECT_MAP: "true"})
+    assert vm.devices["VirtualSmb"]["Shares"][0]["Options"]["NoDirectmap"] is True
 
 
 def kernel_drivers() -> None:

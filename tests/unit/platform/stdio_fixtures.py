@@ -1,4 +1,4 @@
-"""What tests of the stdio relay share: FIFOs of a client, and a process that the test plays itself."""
+"""Fixtures of the stdio tests: a client's FIFOs, and a process whose part the test takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shim.task.stdio.process_io import Stdio, open_stdio
 
 
 class Process:
-    """What the bindings give for a process: its ends of the pipes. The test plays the process at the other ends."""
+    """A process of the bindings, with our ends of its pipes. The test uses the process's ends (`inside`)."""
 
     def __init__(self) -> None:
         stdin_reader, self.stdin = os.pipe()
@@ -53,8 +53,8 @@ class Lab:
     def start(self, stdio: Stdio) -> Process:
         process = Process()
         self.processes.append(process)
-        for name, wanted in stdio.requested_pipes().items():
-            if not wanted:
+        for name, requested in stdio.requested_pipes().items():
+            if not requested:
                 os.close(getattr(process, name))
                 setattr(process, name, None)
         stdio.attach(process)
@@ -73,7 +73,7 @@ def reader(path: str) -> int:
 
 
 class Reader:
-    """A client that reads an opened stream to its end, while everything else goes on."""
+    """A client that reads a stream to EOF in a thread."""
 
     def __init__(self, path: str) -> None:
         self._received = b""
@@ -86,7 +86,7 @@ class Reader:
         self._received = read_all(self._descriptor)
 
     def end(self) -> bytes:
-        """All there was."""
+        """All output, after EOF."""
         self._thread.join(60)
         assert not self._thread.is_alive(), "the stream has not ended"
         return self._received

@@ -1,4 +1,4 @@
-"""What the shim asks the host without `os` is what `os` would say."""
+"""`shim.platform.host`, which does without `os`, returns what `os` returns."""
 
 from __future__ import annotations
 

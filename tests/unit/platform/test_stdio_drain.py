@@ -1,4 +1,4 @@
-"""What becomes of output when its process has exited: who is waited for, and how long."""
+"""Draining output after the exit: which clients are waited for, and how long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.platform.stdio_fixtures import Lab, Reader, reader, write_all
 
 
 def fill(descriptor: int) -> int:
-    """Write until nothing moves any more: every pipe on the way is full. How much that was."""
+    """Write until every pipe on the way is full; returns the number of bytes."""
     os.set_blocking(descriptor, False)
     written = 0
     stuck = 0
@@ -32,32 +32,32 @@ def fill(descriptor: int) -> int:
     return written
 
 
-class Patience:
-    """Whether a caller is patient, and how often that was asked: the sign that a client is being waited for."""
+class LateClientWait:
+    """A `waits_for_late_client` that counts its calls: they show that drain waits for a client."""
 
     def __init__(self) -> None:
         self.left = True
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self) -> bool:
-        self.asked += 1
+        self.calls += 1
         return self.left
 
 
 class Draining:
-    """`drained` with no time for a client that is known, in a thread."""
+    """`drain` in a thread, by default with no idle timeout."""
 
     def __init__(self, stdio: Stdio, timeout: float = 0.0) -> None:
-        self.patience = Patience()
+        self.late_wait = LateClientWait()
         self._results: list[bool] = []
         self._thread = threading.Thread(
-            target=lambda: self._results.append(stdio.drain(timeout, waits_for_late_client=self.patience)), daemon=True
+            target=lambda: self._results.append(stdio.drain(timeout, waits_for_late_client=self.late_wait)), daemon=True
         )
         self._thread.start()
 
     def expect_waiting(self) -> None:
-        asked = self.patience.asked
-        eventually(lambda: self.patience.asked > asked + 1)
+        calls = self.late_wait.calls
+        eventually(lambda: self.late_wait.calls > calls + 1)
 
     @property
     def result(self) -> bool:
@@ -66,11 +66,11 @@ class Draining:
 
 
 class TestLateClients:
-    """A client opens its end in its own time; a process may need less for its whole life."""
+    """A client may open its end after a short process has exited."""
 
     @pytest.fixture(autouse=True)
-    def young(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Streams stay young for the whole test, however slow the machine."""
+    def long_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A client may be late for the whole test, however slow the machine."""
         monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 600.0)
 
     def test_late_client_is_waited_for(self, lab: Lab) -> None:
@@ -101,10 +101,10 @@ class TestLateClients:
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
         os.write(process.inside[1], b"all of it")
-        draining = Draining(stdio)  # and nobody closes process.inside
+        draining = Draining(stdio)  # process.inside stays open
         draining.expect_waiting()
         late = Reader(lab.stdout)
-        draining.result  # noqa: B018 whether it has read by then or not: it has come in time
+        draining.result  # noqa: B018 it has opened the FIFO in time, whether it has read or not
         stdio.close()
         assert late.end() == b"all of it"
 
@@ -123,11 +123,11 @@ class TestLateClients:
         process.exit()
         draining = Draining(stdio)
         draining.expect_waiting()
-        draining.patience.left = False
+        draining.late_wait.left = False
         assert not draining.result
 
     def test_client_that_has_left_is_not_late(self, lab: Lab) -> None:
-        """A client that was there at the start and went away is a detached one: nobody will come."""
+        """A client that was there at the start and has left is a detached one: none will come."""
         stdio = lab.open(stdout=lab.stdout)
         first = reader(lab.stdout)
         process = lab.start(stdio)
@@ -136,10 +136,10 @@ class TestLateClients:
         process.exit()
         draining = Draining(stdio, 0.1)
         assert not draining.result
-        assert draining.patience.asked == 0
+        assert draining.late_wait.calls == 0
 
     def test_client_blocked_in_open_counts_as_seen(self, lab: Lab) -> None:
-        """The kernel counts a reader that is still held in its open, and that is how a Go client opens."""
+        """The kernel counts a reader that blocks in its open, which is how a Go client opens."""
         with subprocess.Popen(["cat", lab.stdout], stdout=subprocess.PIPE) as client:
             status = Path(f"/proc/{client.pid}/stat")
             eventually(lambda: "(cat) S" in status.read_text())
@@ -154,7 +154,7 @@ class TestLateClients:
 
 
 def test_drain_waits_for_client_to_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may not have got round to it yet, and what it hears of the exit may keep it from doing so."""
+    """It may not have read yet, and may stop reading when it learns of the exit."""
     looks: list[float] = []
     monkeypatch.setattr(stdio_module, "sleep", lambda pause: (looks.append(pause), time.sleep(pause)))
     stdio = lab.open(stdout=lab.stdout)
@@ -166,7 +166,7 @@ def test_drain_waits_for_client_to_read(lab: Lab, monkeypatch: pytest.MonkeyPatc
     eventually(lambda: len(looks) > 1)
     assert os.read(client, 100) == b"unread yet"
     assert draining.result
-    assert draining.patience.asked == 0
+    assert draining.late_wait.calls == 0
     os.close(client)
 
 
@@ -184,7 +184,7 @@ def test_slow_client_gets_all_output_after_exit(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout)
     out = reader(lab.stdout)
     process = lab.start(stdio)
-    payload = os.urandom(1_500_000)  # more than one pipe: some of it is still on our side when the process exits
+    payload = os.urandom(1_500_000)  # more than one pipe holds: some of it is pending when the process exits
     received = bytearray()
 
     def read_slowly() -> None:
@@ -244,7 +244,7 @@ def test_orphan_does_not_delay_exit(lab: Lab) -> None:
     stop = threading.Event()
 
     def chatter() -> None:
-        with suppress(BrokenPipeError):  # once the streams are over, and that is not the process's
+        with suppress(BrokenPipeError):  # once drain has closed the streams
             while not stop.wait(0.005):
                 os.write(process.inside[1], b"x")
 
@@ -262,15 +262,15 @@ def test_on_held_open_is_called_once_for_orphan(lab: Lab) -> None:
     out = Reader(lab.stdout)
     process = lab.start(stdio)
     os.write(process.inside[1], b"all there is")
-    told: list[int] = []
+    called: list[int] = []
 
     def end() -> None:
-        told.append(stdio._outputs[0].bytes_moved)  # type: ignore[union-attr]
+        called.append(stdio._outputs[0].bytes_moved)  # type: ignore[union-attr]
         os.write(process.inside[1], b", and a last word")
         process.exit()
 
-    assert stdio.drain(60, on_held_open=end), "the end of the streams, not of the time"
-    assert told == [len(b"all there is")], "once, when all that was owed had been moved"
+    assert stdio.drain(60, on_held_open=end), "by EOF, not by the timeout"
+    assert called == [len(b"all there is")], "once, when all pending bytes had moved"
     stdio.close()
     assert out.end() == b"all there is, and a last word"
 
@@ -281,7 +281,7 @@ def test_on_held_open_is_not_called_without_orphan(lab: Lab) -> None:
     process = lab.start(stdio)
     write_all(process.inside[1], bytes(1 << 21))
     process.exit()
-    assert stdio.drain(60, on_held_open=lambda: pytest.fail("nobody does"))
+    assert stdio.drain(60, on_held_open=lambda: pytest.fail("there is no orphan"))
     stdio.close()
     assert out.end() == bytes(1 << 21)
 
@@ -289,6 +289,6 @@ def test_on_held_open_is_not_called_without_orphan(lab: Lab) -> None:
 def test_output_is_discarded_after_retry_timeout(lab: Lab) -> None:
     stdio = lab.open(stdout=lab.stdout, retry_seconds=0.1)
     process = lab.start(stdio)
-    write_all(process.inside[1], bytes(8 << 20))  # returns: the process is not stopped for ever
+    write_all(process.inside[1], bytes(8 << 20))  # returns: the process is not blocked
     process.exit()
     assert stdio.drain(30)

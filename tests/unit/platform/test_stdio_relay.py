@@ -39,7 +39,7 @@ def test_stdin_eof_closes_only_stdin(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout)
     out = Reader(lab.stdout)
     process = lab.start(stdio)
-    # No writer yet: that is not the end of input.
+    # No writer yet: that is not EOF.
     time.sleep(0.05)
     writer = os.open(lab.stdin, os.O_WRONLY)
     os.write(writer, b"question")
@@ -47,7 +47,7 @@ def test_stdin_eof_closes_only_stdin(lab: Lab) -> None:
     os.close(writer)
     assert os.read(process.inside[0], 100) == b""
     eventually(lambda: process.modified == [{"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}])
-    os.write(process.inside[1], b"answer")  # the other direction goes on
+    os.write(process.inside[1], b"answer")  # the other direction stays open
     process.exit()
     assert stdio.drain(30)
     stdio.close()
@@ -183,7 +183,7 @@ def test_client_reconnect_gets_all_output(lab: Lab) -> None:
             time.sleep(0.001)
     os.close(first)
     pump: Any = stdio._outputs[0]
-    eventually(lambda: pump.stalled_since is not None)  # back-pressure: nobody reads
+    eventually(lambda: pump.stalled_since is not None)  # back-pressure: no client reads
     assert writing.is_alive()
     second = reader(lab.stdout)
     os.set_blocking(second, True)
@@ -197,7 +197,7 @@ def test_client_reconnect_gets_all_output(lab: Lab) -> None:
 def test_terminal_is_one_duplex_stream(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout, lab.stderr, terminal=True)
     assert list(stdio.requested_pipes().values()) == [True, True, False]
-    assert stdio.stderr == lab.stderr  # State tells what the client gave, opened or not
+    assert stdio.stderr == lab.stderr  # State returns what the client gave, even if it is not opened
     master, slave = pty.openpty()
     attributes = termios.tcgetattr(slave)
     attributes[3] &= ~termios.ECHO
@@ -275,7 +275,7 @@ def test_closed_streams_close_without_relay_thread(lab: Lab, monkeypatch: pytest
     process = lab.start(stdio)
     process.exit()
     assert stdio.drain()
-    monkeypatch.setattr(relay, "call", lambda _: pytest.fail("the relay's thread would be started for nothing"))
+    monkeypatch.setattr(relay, "call", lambda _: pytest.fail("the relay's thread would be started without need"))
     stdio.close()
     assert out.end() == err.end() == b""
 

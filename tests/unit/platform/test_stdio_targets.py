@@ -1,4 +1,4 @@
-"""Where streams lead: FIFOs, files and loggers, as their URIs say, and what is refused."""
+"""The endpoints of streams: FIFOs, files and loggers by URI, and invalid ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def open_descriptors() -> set[str]:
         try:
             found.add(f"{number}: {os.readlink(f'/proc/self/fd/{number}')}")
         except FileNotFoundError:
-            pass  # the listing's own
+            pass  # the descriptor of listdir itself
     return found
 
 

@@ -180,7 +180,7 @@ def test_stream_id_must_be_odd_and_unused() -> None:
     assert one(machine, 5, REQUEST, 0, HELLO)[:2] == (OPENED, 5)
     assert one(machine, 3, REQUEST, 0, HELLO)[:2] == (OPENED, 3), "order is not insisted on"
     assert one(machine, 5, REQUEST, 0, HELLO)[:3] == (REFUSED, 5, INVALID_ARGUMENT)
-    assert machine.active == {3, 5}, "the call that uses the id goes on"
+    assert machine.active == {3, 5}, "the call that uses the id continues"
     assert machine.end(5)
     assert not machine.end(5)
     assert one(machine, 5, REQUEST, 0, HELLO)[:2] == (OPENED, 5)
@@ -231,7 +231,7 @@ def test_client_stream_rules() -> None:
     client = ClientStreams(SMALL)
     unary, other, streaming = client.open(), client.open(), client.open(True)
     assert (unary, other, streaming) == (1, 3, 5)
-    assert list(client.receive(encode_response_frame(9, b""))) == [], "an answer nobody waits for"
+    assert list(client.receive(encode_response_frame(9, b""))) == [], "a response without a waiting call"
     (wrong,) = client.receive(encode_frame(unary, DATA, 0, b"x"))
     assert wrong[:3] == (ANSWERED, unary, INTERNAL)
     (broken,) = client.receive(encode_response_frame(other, b"\xff"))

@@ -1,4 +1,4 @@
-"""Streaming calls over real sockets: all kinds, and messages that nobody takes."""
+"""Streaming calls over real sockets: all kinds, and messages that are not consumed."""
 
 from __future__ import annotations
 
