@@ -13,11 +13,14 @@ A request passes these packages from top to bottom. A package imports only those
     silo/               the processes of a container on Linux: namespaces, cgroups, stats
     storage/ network/   layers, virtual disks, VM access; networks, namespaces and endpoints
     service_properties  HcsGetServiceProperties, HcsModifyServiceSettings
-    journal, faults, latency, events, handles
+    journal, events     calls and events as JSON lines; delivery of HCS events to handles
+    faults, latency     fault injection; latency profiles
+    handles             handles of clients
     transport/          frames and sockets between the native library and the service
+    convert             JSON and TOML values as attrs classes
     schema/             what HCS documents may contain
     errors              HRESULTs and ResultError documents
 
-Compute systems hold a reference to their host; they import it for type checks only. The inside of a utility VM,
-`hcs_emulator.vm`, uses silo/, storage/, schema/ and errors.
+tests/unit/emulator/test_structure.py checks the order. Compute systems hold a reference to their host; they import it
+for type checks only. The inside of a utility VM, `hcs_emulator.vm`, uses silo/, storage/, schema/, journal and errors.
 """

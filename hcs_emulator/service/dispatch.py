@@ -44,10 +44,10 @@ class Dispatcher:
     async def call(self, client: Client, request: Request) -> Reply:
         self.calls += 1
         if not self.journal.on:
-            return await self._answer(client, request)
+            return await self._run_export(client, request)
         seq, started, clock = self.journal.begin(), time.time(), time.perf_counter()
         arguments = self._arguments(client, request)
-        reply = await self._answer(client, request)
+        reply = await self._run_export(client, request)
         outcome = _outcome(reply)
         self.journal.call(
             seq, started, client.pid, request.call, arguments, reply.hresult, outcome, time.perf_counter() - clock
@@ -57,7 +57,7 @@ class Dispatcher:
     def disconnected(self, client: Client) -> None:
         self.host.handles.close_all(client)
 
-    async def _answer(self, client: Client, request: Request) -> Reply:
+    async def _run_export(self, client: Client, request: Request) -> Reply:
         try:
             if SINCE.get(request.call, 0) > self.host.build:
                 raise HcsError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import time
 import traceback
 from collections.abc import Awaitable, Callable
@@ -13,7 +12,6 @@ from typing import Any
 
 from hcs_emulator.service.errors import (
     E_FAIL,
-    ERROR_INSUFFICIENT_BUFFER,
     HCS_E_INVALID_JSON,
     HCS_E_PROTOCOL_ERROR,
     HCS_E_SYSTEM_ALREADY_EXISTS,
@@ -21,13 +19,12 @@ from hcs_emulator.service.errors import (
     HCS_E_UNKNOWN_MESSAGE,
     HCS_E_UNSUPPORTED_PROTOCOL_VERSION,
     HcsError,
-    guest_spelling,
-    signed,
 )
 from hcs_emulator.service.schema.process import check_parameters, check_signal
 from hcs_emulator.service.schema.shapes import parse
 from hcs_emulator.service.silo.namespaces import LaunchError
-from hcs_emulator.vm import bridge_frames, hvsocket
+from hcs_emulator.vm import bridge_frames
+from hcs_emulator.vm.bridge import NULL, Bridge, Message, error_response
 from hcs_emulator.vm.windows import messages
 from hcs_emulator.vm.windows.container import GuestContainer
 from hcs_emulator.vm.windows.log_forwarding import LogForwarding
@@ -35,10 +32,8 @@ from hcs_emulator.vm.windows.modify import GuestSettings
 from hcs_emulator.vm.windows.resources import Resources
 
 SERVICE = "acef5661-84a1-4e44-856b-6245e69f4620"
-NULL = "00000000-0000-0000-0000-000000000000"
 VERSION = 4
 INFINITE = 0xFFFFFFFF
-FIRST_RETRY, LAST_RETRY = 0.005, 0.5
 
 CAPABILITIES = {
     "SendHostCreateMessage": True,
@@ -57,8 +52,6 @@ CAPABILITIES = {
     },
 }
 
-Message = dict[str, Any]
-
 
 class GuestService:
     """`shut_down` is called when the host requests a shutdown of the VM itself."""
@@ -76,9 +69,8 @@ class GuestService:
         self.on_report: Callable[[Message], None] = lambda _: None  # gets a report of every request, for the journal
         self._instance: str = settings["instance"]
         self._logs = LogForwarding(self.sockets)
-        self._writer: asyncio.StreamWriter | None = None
+        self._bridge = Bridge(self.sockets, SERVICE, self._handle, self._connected)
         self._negotiated = False
-        self._tasks: set[asyncio.Task[None]] = set()
         self._procedures: dict[int, Callable[[str, Message], Awaitable[Message]]] = {
             bridge_frames.NEGOTIATE: self._negotiate,
             bridge_frames.CREATE: self._create,
@@ -98,42 +90,13 @@ class GuestService:
         }
 
     async def run(self) -> None:
-        """Connect to the host until it listens, and again whenever the connection is lost. Containers keep running
-        meanwhile.
-        """
-        pause = FIRST_RETRY
-        while True:
-            try:
-                link = await hvsocket.connect(self.sockets, SERVICE)
-                reader, self._writer = await asyncio.open_connection(sock=link)
-            except OSError:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LAST_RETRY)
-                continue
-            pause = FIRST_RETRY
-            self._negotiated = False
-            await self._serve(reader)
+        """Serve the bridge. Containers keep running while it is not connected."""
+        await self._bridge.run()
 
-    async def _serve(self, reader: asyncio.StreamReader) -> None:
-        collected = bridge_frames.Reader()
-        assert self._writer is not None
-        try:
-            while data := await reader.read(1 << 16):
-                for frame_type, number, body in collected.feed(data):
-                    if frame_type & bridge_frames.KIND != bridge_frames.REQUEST:
-                        raise bridge_frames.FrameError(f"a frame of type 0x{frame_type:08X}")
-                    task = asyncio.get_running_loop().create_task(
-                        self._respond(frame_type & bridge_frames.PROCEDURE, number, body)
-                    )
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-        except (ConnectionError, bridge_frames.FrameError) as error:
-            print(f"guest: the bridge ended: {error}", file=sys.stderr, flush=True)
-        finally:
-            self._writer.close()
-            self._writer = None
+    def _connected(self) -> None:
+        self._negotiated = False
 
-    async def _respond(self, procedure: int, number: int, body: bytes) -> None:
+    async def _handle(self, procedure: int, body: bytes) -> Message:
         activity, message = NULL, None
         started, clock = time.time(), time.perf_counter()
         try:
@@ -149,23 +112,13 @@ class GuestService:
             messages.check_request(procedure, message, self.build)
             response = {"Result": 0} | await function(str(message.get("ContainerId", "")), message)
         except HcsError as error:
-            response = _failure(error)
+            response = error_response(error)
         except Exception as error:
             traceback.print_exc()
-            response = _failure(HcsError(E_FAIL, f"the guest failed: {error!r}"))
+            response = error_response(HcsError(E_FAIL, f"the guest failed: {error!r}"))
         # The journal first: a host that has its response may terminate the VM at once, before the report is sent.
         self.on_report(messages.report(procedure, message, response, started, time.perf_counter() - clock))
-        self._send(bridge_frames.RESPONSE | procedure, number, {"ActivityId": activity} | response)
-
-    def _send(self, frame_type: int, number: int, message: Message) -> None:
-        if self._writer is None:
-            return
-        try:
-            data = bridge_frames.encode(frame_type, number, message)
-        except bridge_frames.TooLargeError as error:
-            failure = _failure(HcsError(ERROR_INSUFFICIENT_BUFFER, f"the answer is too large for the bridge: {error}"))
-            data = bridge_frames.encode(frame_type, number, {"ActivityId": message.get("ActivityId", NULL)} | failure)
-        self._writer.write(data)
+        return {"ActivityId": activity} | response
 
     # the VM itself and its containers
 
@@ -207,7 +160,7 @@ class GuestService:
             "Operation": "None",
             "Result": 0,
         }
-        self._send(bridge_frames.NOTIFICATION | bridge_frames.CREATE, 0, notification)
+        self._bridge.notify(bridge_frames.CREATE, notification)
 
     async def _start(self, identifier: str, message: Message) -> Message:
         if identifier != NULL:
@@ -343,10 +296,3 @@ class GuestService:
         for container in self.containers.values():
             if container.silo is not None and container.state == "Running":
                 await container.silo.thaw()
-
-
-def _failure(error: HcsError) -> Message:
-    result = signed(guest_spelling(error.hresult))
-    text = error.events[0]["Message"] if error.events else str(error)
-    record = {"Result": result, "Message": text, "StackTrace": "", "ModuleName": "gcs", "FileName": "", "Line": 0}
-    return {"Result": result, "ErrorMessage": text, "ErrorRecords": [record]}
