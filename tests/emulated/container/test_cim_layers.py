@@ -81,8 +81,8 @@ def test_cimfs_container_lifecycle(images: Images) -> None:
     storage = next(value for value in entry["arguments"].values() if isinstance(value, dict))["Container"]["Storage"]
     assert storage["Layers"] == [{"Id": volume, "Path": f"\\\\?\\Volume{{{volume}}}\\"}]
     made = ["CimMountImage", "ActivateLayer", "HcsAttachOverlayFilter", "HcsCreateComputeSystem"]
-    freed = ["HcsDetachOverlayFilter", "DeactivateLayer", "CimDismountImage"]
-    assert images.calls() == made + freed
+    released = ["HcsDetachOverlayFilter", "DeactivateLayer", "CimDismountImage"]
+    assert images.calls() == made + released
 
 
 def test_cimfs_layers_are_released_after_shim_crash(images: Images) -> None:

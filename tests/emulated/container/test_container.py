@@ -28,7 +28,7 @@ from tests.support.eventually import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 NOT_READY = 0x80070015
-# GetLayerMountPath is asked for the length of its answer first.
+# GetLayerMountPath is called for the length of its result first.
 PREPARING = [
     "NameToGuid", "NameToGuid", "CreateSandboxLayer", "ActivateLayer", "NameToGuid", "NameToGuid", "PrepareLayer",
     "GetLayerMountPath", "GetLayerMountPath", "NameToGuid", "NameToGuid", "HcsCreateComputeSystem",
@@ -36,7 +36,7 @@ PREPARING = [
 
 
 class Machine:
-    """An emulator with this process's bindings on it, a bundle, and two read-only layers."""
+    """An emulator that this process's bindings use, a bundle, and two read-only layers."""
 
     def __init__(self, emulator: Emulator, directory: Path) -> None:
         self.emulator = emulator
@@ -240,7 +240,7 @@ def test_refused_rootfs_mount_is_reported(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "message"),
     [
         ({"process": None}, "the spec has no process"),
         ({"process": {"args": []}}, "names no program"),
@@ -253,10 +253,10 @@ def test_refused_rootfs_mount_is_reported(machine: Machine) -> None:
         ({"windows": {"hyperv": {}}}, "utility VM"),
     ],
 )
-def test_invalid_spec_is_refused_before_any_hcs_call(machine: Machine, values: dict[str, Any], said: str) -> None:
+def test_invalid_spec_is_refused_before_any_hcs_call(machine: Machine, values: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidSpec) as caught:
         machine.create(**values)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert machine.calls() == [] and not (machine.bundle / "ledger.jsonl").exists()
 
 
@@ -352,7 +352,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("call", ["HcnCreateNamespace", "HcnModifyNamespace", "CreateSandboxLayer", "ActivateLayer",
                                   "PrepareLayer", "GetLayerMountPath", "HcsCreateComputeSystem", ""])  # fmt: skip
 def test_shim_killed_during_hcs_call_is_released_from_ledger(machine: Machine, call: str) -> None:
-    """kill -9 while HCS works on a call, or after the last: what then takes effect is freed from the ledger."""
+    """kill -9 while HCS executes a call, or after the last: whatever takes effect is released from the ledger."""
     if call:
         machine.emulator.fault(call, nth=1, delay=0.3)
     spec = machine.spec(windows={"network": {"endpointList": [make_endpoint()]}})

@@ -1,10 +1,9 @@
-"""kill -9 of the shim at every single HCS call of a container's life: what containerd runs next leaves nothing
-behind.
+"""kill -9 of the shim at every HCS call of a container's lifecycle: `delete` leaves no leaked resources.
 
-A first run counts the calls. Then, for each of them, a shim is led through the same life with that call slowed down,
-and killed while it waits for the answer; the call itself goes through, as it does when a process dies that asked HCS
-for something. After `delete`, in a fresh process and within containerd's 5 s, there must be no system, process,
-layer, mount, socket or entry in the ledger.
+A first run counts the calls. Then, for each of them, a shim runs the same lifecycle with that call delayed, and is
+killed while it waits for the result; the call itself completes, as it does when the calling process dies. After
+`delete`, in a new process and within containerd's 5 s, there must be no system, process, layer, mount, socket or entry
+in the ledger.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tests.support.shims import Shim, Shims
 DELAY = 0.3
 
 
-def life(shim: Shim, shims: Shims) -> None:
+def lifecycle(shim: Shim, shims: Shims) -> None:
     shim.create()
     shim.start()
     shim.exec("e1", shims.process("sleep", "600"))
@@ -43,11 +42,11 @@ def life(shim: Shim, shims: Shims) -> None:
 
 @pytest.mark.timeout(600)
 def test_shim_killed_at_every_hcs_call_leaks_nothing(shims: Shims, emulator: Emulator) -> None:
-    """One test for all calls: how many there are is known only when they have been made."""
+    """One test for all calls: their number is known only after the first run."""
     shims.rootfs()
     before = emulator.journal()
     shim = begin(shims, "count")
-    life(shim, shims)
+    lifecycle(shim, shims)
     shim.shutdown()
     shim.wait_exited()
     calls = [entry["call"] for entry in emulator.journal()[len(before) :] if "call" in entry]
@@ -59,15 +58,15 @@ def test_shim_killed_at_every_hcs_call_leaks_nothing(shims: Shims, emulator: Emu
         emulator.control("fault-clear")
         emulator.fault(call, nth=calls[: index + 1].count(call), delay=DELAY)
         journal = len(emulator.journal(call))
-        running = threading.Thread(target=tolerating(lambda shim=shim: life(shim, shims)))
+        running = threading.Thread(target=tolerating(lambda shim=shim: lifecycle(shim, shims)))
         running.start()
         called = lambda: emulator.control("fault-list")["faults"][0]["triggered"]  # noqa: E731
         eventually(called, f"call {index}, {call}, being made")
         shim.kill_daemon()
         running.join(60)
         assert not running.is_alive()
-        wanted = journal + calls[: index + 1].count(call)
-        eventually(lambda call=call, wanted=wanted: len(emulator.journal(call)) >= wanted, f"{call} going through")
+        expected = journal + calls[: index + 1].count(call)
+        eventually(lambda call=call, expected=expected: len(emulator.journal(call)) >= expected, f"{call} to return")
         shim.delete_command()
         expect_nothing_left(shims, emulator, shim)
 
@@ -81,7 +80,7 @@ def begin(shims: Shims, name: str) -> Shim:
 
 
 def tolerating(function: Callable[[], Any]) -> Callable[[], None]:
-    """The life of a shim that is killed ends with a closed connection."""
+    """The lifecycle of a killed shim ends with a closed connection."""
 
     def run() -> None:
         try:

@@ -51,7 +51,7 @@ def test_vm_devices_without_device_util_are_refused(vms: VmShims) -> None:
 
 
 def test_vm_devices_are_assigned_and_removed(vms: VmShims) -> None:
-    """Up to the tool that finds it in the guest, which no VM of the emulator can run."""
+    """Up to the tool that locates it in the guest, which VMs of the emulator cannot run."""
     tool = library(vms.shims.launcher.parent) / "device-util.exe"
     tool.write_text("a program for Windows")
     pod = vms.pod()
@@ -66,11 +66,11 @@ def test_vm_devices_are_assigned_and_removed(vms: VmShims) -> None:
     changes = journalled()
     assert [change["RequestType"] for change in changes] == ["Add", "Remove"]
     assert changes[0]["Settings"] == {"Functions": [{"DeviceInstancePath": "PCIP\\VEN_10DE", "VirtualFunction": 7}]}
-    (asked,) = [entry["arguments"]["Settings"] for entry in vms.emulator.journal("guest:ExecuteProcess")]
-    line = asked["ProcessParameters"]["CommandLine"]
+    (settings,) = [entry["arguments"]["Settings"] for entry in vms.emulator.journal("guest:ExecuteProcess")]
+    line = settings["ProcessParameters"]["CommandLine"]
     place = changes[0]["ResourcePath"].rpartition("/")[2]
     assert "\\device-util.exe children --parentID=VMBUS\\" in line and f"{{{place}}} --property=location" in line
-    assert pod.state().status == 2, "the pod lives on"
+    assert pod.state().status == 2, "the pod keeps running"
     pod.kill(9)
     pod.wait()
     pod.delete()

@@ -18,7 +18,7 @@ from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
 
 
 class Isolation:
-    """Containers on the host, or each in a VM of its own: what both show is the same."""
+    """Containers on the host, or each in a VM of its own: both see the same."""
 
     def __init__(self, vms: VmShims, in_vm: bool) -> None:
         self.vms = vms
@@ -37,7 +37,7 @@ class Isolation:
         return shim
 
     def sees(self, mounts: list[dict[str, Any]], script: str) -> list[str]:
-        """What the script says, line by line, in a container with these mounts."""
+        """The output of a script, line by line, in a container with these mounts."""
         stdout = fifo(self.vms, f"out{self._count}")
         out = Reader(stdout)
         shim = self.create(mounts, "sh", "-c", script, stdout=stdout)
@@ -81,8 +81,8 @@ def test_kubelet_volume_layout_is_mounted(isolation: Isolation) -> None:
         (echo y > /secret/token) 2>/dev/null || echo read-only file
         echo it failed > /dev/termination-log
     """.replace("/windows/system32", "/Windows/System32")
-    said = isolation.sees(mounts, script)
-    assert said == ["threads=4", "hush", "10.0.0.1 pod", "cached", "read-only directory", "read-only file"]
+    output = isolation.sees(mounts, script)
+    assert output == ["threads=4", "hush", "10.0.0.1 pod", "cached", "read-only directory", "read-only file"]
     assert log.read_text() == "it failed\n" and (empty / "x").read_text() == "cached\n"
     assert not (config / "new").exists() and (secret / "token").read_text() == "hush\n"
     eventually(lambda: not isolation.vms.left(), "nothing left of the mounts")
@@ -190,9 +190,9 @@ def test_disk_mounts_of_every_type_in_vm(vms: VmShims) -> None:
         {"source": "evd://space/vol43", "destination": "C:\\d5"},
     ]
     script = "cat /d*/label; (echo y > /d0/new) 2>/dev/null || echo read-only; echo kept > /d1/new"
-    said = Isolation(vms, in_vm=True).sees(mounts, script)
+    output = Isolation(vms, in_vm=True).sees(mounts, script)
     kinds = ["virtual", "by prefix", "physical", "physical by prefix", "extensible", "extensible by prefix"]
-    assert said == [*kinds, "read-only"]
+    assert output == [*kinds, "read-only"]
     assert (Path(f"{second}.d") / "upper" / "new").read_text() == "kept\n"
     attached = [
         change["Settings"]
@@ -217,7 +217,7 @@ def test_missing_disk_is_refused(vms: VmShims, source: str) -> None:
 
 
 def luns(vms: VmShims) -> dict[str, str]:
-    """What is attached to the VM now."""
+    """The disks that are attached to the VM now."""
     (system,) = vms.emulator.control("status")["systems"]
     controllers = system["VirtualMachine"]["Devices"]["Scsi"].values()
     return {lun: entry["Path"] for controller in controllers for lun, entry in controller["Attachments"].items()}
@@ -247,7 +247,7 @@ def test_pod_containers_share_disk_and_scsi_slot_is_reused(vms: VmShims) -> None
         shim.kill(9)
         shim.wait()
         shim.delete()
-        # It stays for the other one, and goes with the last.
+        # It stays for the other container, and is detached with the last.
         assert (path in luns(vms).values()) == (number == 0)
     other = disk(vms, "other", "other")
     shim = vms.workload(pod, "w3", *SLEEP, mounts=[{**mount, "source": other}])
@@ -257,7 +257,7 @@ def test_pod_containers_share_disk_and_scsi_slot_is_reused(vms: VmShims) -> None
 
 
 def test_vsmb_shares_are_refcounted_and_removed(vms: VmShims) -> None:
-    """Without direct mapping a share goes with its last user; files of one directory are in one share."""
+    """Without direct mapping a share is removed with its last lease; files of one directory are in one share."""
     data = vms.directory / "data"
     data.mkdir()
     for text in ("a", "b"):

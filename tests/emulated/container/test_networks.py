@@ -1,5 +1,4 @@
-"""Networks of containers on the host, and namespaces that are not what a spec says. In a VM: test_uvm_pod,
-test_uvm_container."""
+"""Network namespaces of containers on the host, and missing ones. Networks in a VM: tests/emulated/uvm."""
 
 from __future__ import annotations
 
@@ -80,7 +79,7 @@ def test_namespace_without_endpoints(vms: VmShims, in_vm: bool) -> None:
 
 
 def test_missing_namespace_is_refused(vms: VmShims) -> None:
-    """HCS is the one to ask about it on the host, when the container starts; a VM gets its network at Create."""
+    """On the host, HCS reports it when the container starts; a VM gets its network at Create."""
     shim = start(vms, "c1", in_vm=False, networkNamespace=NOWHERE)
     create(vms, shim, in_vm=False)
     with pytest.raises(StatusError, match=f"namespace {NOWHERE} does not exist"):

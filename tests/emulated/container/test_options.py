@@ -23,7 +23,7 @@ def toml(text: str) -> Any:
 
 
 def machine(vms: VmShims) -> dict[str, Any]:
-    """The VM that HCS was asked for."""
+    """The VM document that HCS received."""
     (document,) = vms.documents("HcsCreateComputeSystem")
     made: dict[str, Any] = document["VirtualMachine"]
     return made
@@ -81,22 +81,22 @@ def test_scratch_size_option_expands_scratch(vms: VmShims) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("VmMemory = 1", "VmMemory in the runtime options, set to 1, is no option: options are Debug, "),
         ("SandboxIsolation = 2", "SandboxIsolation in the runtime options is 2: allowed is 0 (process), 1"),
         ("SandboxIsolation = ", "the runtime options is not TOML"),
     ],
 )
-def test_invalid_toml_options_are_refused(shims: Shims, emulator: Emulator, text: str, said: str) -> None:
+def test_invalid_toml_options_are_refused(shims: Shims, emulator: Emulator, text: str, message: str) -> None:
     given = toml(text)
     shim = shims.start("c1", shims.spec("cmd"), options=given)
-    assert said in refused(status.INVALID_ARGUMENT, shim.create, rootfs=shims.rootfs(), options=given)
+    assert message in refused(status.INVALID_ARGUMENT, shim.create, rootfs=shims.rootfs(), options=given)
     assert not emulator.journal()
 
 
 def test_unsupported_options_are_refused(vms: VmShims) -> None:
     policy = {"io.microsoft.virtualmachine.wcow.securitypolicy": "x"}
-    said = refused(status.UNIMPLEMENTED, vms.create, vms.start("c1", "cmd", annotations=policy))
-    assert "cannot be followed: remove it. Asks for a confidential VM" in said
+    message = refused(status.UNIMPLEMENTED, vms.create, vms.start("c1", "cmd", annotations=policy))
+    assert "cannot be followed: remove it. Requests a confidential VM" in message
     assert not vms.emulator.journal()

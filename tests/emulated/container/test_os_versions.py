@@ -25,7 +25,7 @@ Start = Callable[[int], VmShims]
 
 @pytest.fixture
 def on_build(start_emulator: Callable[..., Emulator]) -> Iterator[Start]:
-    """Shims on an emulator that claims a build."""
+    """Shims on an emulator with this build."""
     started: list[Shims] = []
 
     def start(build: int) -> VmShims:
@@ -39,14 +39,14 @@ def on_build(start_emulator: Callable[..., Emulator]) -> Iterator[Start]:
 
 
 def mark(layer: Path, build: int) -> None:
-    """Make it a layer of a Windows of this build."""
+    """Make it a base layer of this build."""
     path = layer / "Files" / "Windows" / "os-version"
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"10.0.{build}.2031\n")
 
 
-def asked(emulator: Emulator) -> list[str]:
-    """What HCS was asked to make or mount."""
+def creating_calls(emulator: Emulator) -> list[str]:
+    """The HCS calls that create or mount something."""
     return [entry["call"] for entry in emulator.journal() if entry.get("call", "RtlGetVersion") != "RtlGetVersion"]
 
 
@@ -59,10 +59,10 @@ def create(vms: VmShims, id: str, **fields: Any) -> Callable[[], None]:
 def test_older_image_process_isolated_is_refused(on_build: Start) -> None:
     vms = on_build(20348)
     mark(vms.layers[1], 17763)
-    said = refused(status.FAILED_PRECONDITION, create(vms, "c1"))
-    assert "image is of Windows build 17763, and this host is 20348" in said
-    assert "RuntimeClass runhcs-wcow-hypervisor-17763" in said
-    assert not asked(vms.emulator), "HCS was asked all the same"
+    message = refused(status.FAILED_PRECONDITION, create(vms, "c1"))
+    assert "image is of Windows build 17763, and this host is 20348" in message
+    assert "RuntimeClass runhcs-wcow-hypervisor-17763" in message
+    assert not creating_calls(vms.emulator), "HCS was called"
     assert not vms.scratch("c1").exists()
 
 
@@ -87,9 +87,9 @@ def test_newer_image_in_vm_is_refused(on_build: Start) -> None:
     vms = on_build(20348)
     mark(vms.layers[1], 26100)
     shim = vms.start("c1", "cmd")
-    said = refused(status.FAILED_PRECONDITION, vms.create, shim)
-    assert "a utility VM runs 20348 and older" in said and "windows-build: 10.0.26100" in said
-    assert not asked(vms.emulator)
+    message = refused(status.FAILED_PRECONDITION, vms.create, shim)
+    assert "a utility VM runs 20348 and older" in message and "windows-build: 10.0.26100" in message
+    assert not creating_calls(vms.emulator)
 
 
 def toml(text: str) -> Any:
@@ -98,15 +98,15 @@ def toml(text: str) -> Any:
 
 def test_sandbox_os_version_from_option_default_and_annotation(on_build: Start) -> None:
     vms = on_build(20348)
-    said = "SandboxOsVersion asks for Windows build 26100, and this host is 20348"
+    message = "SandboxOsVersion asks for Windows build 26100, and this host is 20348"
     by_text = toml('SandboxIsolation = 1\nSandboxOsVersion = "ltsc2025"')
     by_default = options(default_container_annotations={SANDBOX_OS_VERSION: "10.0.26100"})
     by_annotation = {SANDBOX_OS_VERSION: "26100"}
-    assert said in refused(status.FAILED_PRECONDITION, vms.create, vms.start("c1", "cmd"), options=by_text)
-    assert said in refused(status.FAILED_PRECONDITION, vms.create, vms.start("c2", "cmd"), options=by_default)
+    assert message in refused(status.FAILED_PRECONDITION, vms.create, vms.start("c1", "cmd"), options=by_text)
+    assert message in refused(status.FAILED_PRECONDITION, vms.create, vms.start("c2", "cmd"), options=by_default)
     shim = vms.start("c3", "cmd", annotations=by_annotation)
-    assert said in refused(status.FAILED_PRECONDITION, vms.create, shim)
-    assert not asked(vms.emulator)
+    assert message in refused(status.FAILED_PRECONDITION, vms.create, shim)
+    assert not creating_calls(vms.emulator)
 
 
 def test_workload_of_other_build_than_pod_vm_is_refused(on_build: Start) -> None:
@@ -115,8 +115,8 @@ def test_workload_of_other_build_than_pod_vm_is_refused(on_build: Start) -> None
     pod = vms.pod()
     vms.layers[0] = vms.directory / "layers" / "other"
     mark_new(vms.layers[0], 26100)
-    said = refused(status.FAILED_PRECONDITION, vms.create, vms.workload(pod, "c1", "cmd"))
-    assert "image is of Windows build 26100, and its pod's VM is of 20348" in said
+    message = refused(status.FAILED_PRECONDITION, vms.create, vms.workload(pod, "c1", "cmd"))
+    assert "image is of Windows build 26100, and its pod's VM is of 20348" in message
     pod.kill(9)
     pod.wait()
     pod.delete()
@@ -132,8 +132,9 @@ def test_build_of_linux_snapshotter_rootfs_is_checked(on_build: Start) -> None:
     mark_new(vms.directory / "image", 20348)
     shim = vms.shims.start("c1", vms.shims.spec("cmd"))
     bind = Mount(type="bind", source=str(vms.directory / "image" / "Files"), options=["bind", "rw"])
-    said = refused(status.FAILED_PRECONDITION, shim.create, rootfs=[bind])
-    assert "image is of Windows build 20348, and this host is 17763" in said and "windows-build: 10.0.20348" in said
+    message = refused(status.FAILED_PRECONDITION, shim.create, rootfs=[bind])
+    assert "image is of Windows build 20348, and this host is 17763" in message
+    assert "windows-build: 10.0.20348" in message
 
 
 @pytest.mark.parametrize(

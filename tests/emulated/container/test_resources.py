@@ -75,7 +75,7 @@ class TestMemory:
         shims.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
 
     def test_update_raises_limit(self, shims: Shims) -> None:
-        """What killed a process before the update, does not after it; and the figures tell the limit."""
+        """An allocation that was killed before the update succeeds after it, and stats report the limit."""
         del shims.env["MAX_SHIM_VERSION"]  # as containerd 1.6, whose clients read cgroup metrics
         shim = run(shims, "c1", limited(shims, *SLEEP, memory={"limit": 64 << 20}))
         assert _limit(shim) == 64 << 20
@@ -96,7 +96,7 @@ def _limit(shim: Shim) -> int:
 
 
 def test_update_resizes_vm(vms: VmShims) -> None:
-    """Before and after, as Stats tell it."""
+    """Before and after, as Stats reports it."""
     shim = vms.run("c1", *SLEEP)
 
     def assigned() -> int:
@@ -122,8 +122,8 @@ class TestAffinity:
         assert shim.wait().exit_status == 0
         assert out.text() == "0\n"
         calls = [entry.get("call") for entry in emulator.journal()]
-        wanted = ["HcsCreateComputeSystem", "NtOpenJobObject", "NtSetInformationJobObject", "HcsStartComputeSystem"]
-        assert [call for call in calls if call in wanted] == wanted
+        expected = ["HcsCreateComputeSystem", "NtOpenJobObject", "NtSetInformationJobObject", "HcsStartComputeSystem"]
+        assert [call for call in calls if call in expected] == expected
         shim.delete()
 
     def test_update_changes_affinity(self, shims: Shims) -> None:

@@ -57,7 +57,7 @@ class TestRootDirectory:
         assert "rootfs-location" in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
 
     def test_linux_spec(self, jobs: Jobs) -> None:
-        """As `ctr run --annotation` makes it on the emulator's host."""
+        """As `ctr run --annotation` writes it on the emulator's host."""
         spec: dict[str, Any] = {
             "ociVersion": "1.1.0",
             "process": {"args": ["sh", "-c", "readlink /proc/self/ns/pid; cat tool.txt; id -u"], "cwd": str(jobs.place),
@@ -114,7 +114,7 @@ class TestMounts:
             assert (inner / "file").read_text() == "kept\n"
 
     @pytest.mark.parametrize(
-        ("mount", "said"),
+        ("mount", "message"),
         [
             ({"source": "\\\\.\\pipe\\docker", "destination": "\\\\.\\pipe\\docker"}, "use it directly"),
             ({"source": "", "destination": "C:\\x"}, "no source"),
@@ -124,9 +124,9 @@ class TestMounts:
             ({"source": "sandbox:///tmp", "destination": "C:\\x"}, "utility VM"),
         ],
     )
-    def test_invalid_mounts_are_refused(self, jobs: Jobs, mount: dict[str, Any], said: str) -> None:
+    def test_invalid_mounts_are_refused(self, jobs: Jobs, mount: dict[str, Any], message: str) -> None:
         shim = jobs.shims.start("c1", jobs.spec("sh", mounts=[mount]))
-        assert said in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
+        assert message in refused(status.UNKNOWN, shim.create, rootfs=jobs.rootfs)
 
     def test_update_adds_mount(self, jobs: Jobs) -> None:
         data, there = jobs.shims.directory / "data", jobs.shims.directory / "there"

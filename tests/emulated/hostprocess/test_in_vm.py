@@ -25,7 +25,7 @@ def sent(vms: VmShims, name: str) -> list[dict[str, Any]]:
 
 
 def test_container_runs_in_pod_vm(vms: VmShims) -> None:
-    """It sees the VM's own files, its image at the place the pod chose, and runs with the rights the pod gives."""
+    """It sees the VM's own files, its image at the pod's root path, and runs as the pod's user."""
     (vms.layers[0] / "Files" / "tool.txt").write_text("from the image\n")
     pod = vms.pod(annotations={HOST_PROCESS: "true", INHERIT_USER: "true", ROOT: "C:\\srv\\hpc"})
     stdout = fifo(vms, "out")

@@ -189,7 +189,7 @@ class TestCrash:
         assert not jobs.shims.mounts()
 
     def test_gc_releases_job_without_emulator(self, jobs: Jobs) -> None:
-        """`runhcs gc` frees what is the host's although the emulator is gone, and the layers with it."""
+        """`runhcs gc` releases the resources of the host although the emulator has exited, and its layers with it."""
         shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
         members = [process.pid for process in shim.pids()]
         os.kill(shim.pid, signal.SIGSTOP)

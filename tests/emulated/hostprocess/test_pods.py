@@ -24,7 +24,7 @@ class TestPods:
         return shim
 
     def test_pod_of_host_process_containers(self, jobs: Jobs) -> None:
-        """Whose rights and which place they get is the pod's to say; each has files of its own."""
+        """Containers inherit user and root path from the pod; each has files of its own."""
         pod = self.pod(jobs)
         elsewhere = self.annotations("container", **{ROOT: "C:\\elsewhere"})
         images = []

@@ -102,8 +102,8 @@ def test_execs_run_and_exit(vms: VmShims) -> None:
     assert shim.wait().exit_status != 0
     shim.delete()
     eventually(lambda: "exit c1" in vms.events.received("c1"), "the container's exit event")
-    told = vms.events.received("c1")
-    assert told.index("exit e2") < told.index("exit c1")
+    events = vms.events.received("c1")
+    assert events.index("exit e2") < events.index("exit c1")
 
 
 @pytest.mark.parametrize("signal", [9, 15, 2])
@@ -220,10 +220,10 @@ def test_drivers_are_installed_in_vm(vms: VmShims) -> None:
     assert "does not exist" in refused(status.UNKNOWN, vms.create, shim)
     drivers.mkdir()
     shim = vms.start("c2", *SLEEP, annotations={"io.microsoft.virtualmachine.kerneldrivers": str(drivers)})
-    # The emulator's VMs have no such tool; what it was asked is what matters.
+    # The emulator's VMs have no such tool; only the command line is checked.
     assert "pnputil" in refused(status.UNKNOWN, vms.create, shim)
-    (asked,) = eventually(lambda: vms.emulator.journal("guest:ExecuteProcess"), "the journal's entry")
-    line = asked["arguments"]["Settings"]["ProcessParameters"]["CommandLine"]
+    (entry,) = eventually(lambda: vms.emulator.journal("guest:ExecuteProcess"), "the journal's entry")
+    line = entry["arguments"]["Settings"]["ProcessParameters"]["CommandLine"]
     assert line.endswith("\\s1/*.inf /subdirs /install") and "pnputil.exe /add-driver" in line
     eventually(lambda: not vms.left(), "nothing left of the VM")
 
@@ -297,7 +297,7 @@ def test_gmsa_uses_hvsocket_service(
 
 
 def test_every_vm_setting_is_accepted_by_hcs(start_emulator: Callable[..., Emulator]) -> None:
-    """The documents of a VM with everything that annotations can ask for pass HCS's strict reader."""
+    """The documents of a VM with every annotation pass the strict validation of the emulated HCS."""
     emulator = start_emulator("--build", "26100")
     shims = Shims(emulator.env)
     vms = VmShims(emulator, shims)
@@ -330,7 +330,7 @@ def test_every_vm_setting_is_accepted_by_hcs(start_emulator: Callable[..., Emula
         shim.kill(9)
         shim.wait()
         shim.delete()
-        # Shares that are not mapped directly go with the container.
+        # Shares that are not mapped directly are removed with the container.
         changes = vms.documents("HcsModifyComputeSystem")
         shares = [change["RequestType"] for change in changes if change["ResourcePath"].endswith("/Shares")]
         assert shares == ["Add", "Add", "Remove", "Remove"]

@@ -1,8 +1,8 @@
-"""A pod in a VM, hit at every step: the shim killed at each of its HCS calls, the VM killed at each of its own and its
-guest's.
+"""A pod in a VM with a crash at every step: the shim killed at each of its HCS calls, the VM killed at each call to HCS
+and to its guest.
 
-A first life counts the steps. Then, for each of them, another pod is led through the same life and hit there. Whoever
-waits must be answered, every task that was created must report one exit, and afterwards there is no system, worker,
+A first lifecycle counts the steps. Then, for each of them, another pod runs the same lifecycle and crashes there. Every
+pending call must return, every task that was created must report one exit, and afterwards there is no system, worker,
 process, mount, socket or entry in a ledger.
 """
 
@@ -27,7 +27,7 @@ PARTS = 3
 PATIENCE = 60.0
 
 
-class Life:
+class PodLifecycle:
     """One pod with one container and one exec, from its creation to its deletion."""
 
     def __init__(self, vms: VmShims, name: str) -> None:
@@ -41,12 +41,12 @@ class Life:
     def tasks(self) -> list[Shim]:
         return [self.container, self.pod]
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._thread.start()
 
-    def over(self) -> None:
+    def join(self) -> None:
         self._thread.join(PATIENCE)
-        assert not self._thread.is_alive(), "a client call does not end"
+        assert not self._thread.is_alive(), "a client call does not return"
 
     def _run(self) -> None:
         pod, container, process = self.pod, self.container, self.vms.shims.process(*SLEEP)
@@ -77,28 +77,28 @@ class Life:
                 assert getattr(error, "code", None) != status.DEADLINE_EXCEEDED, error
 
 
-def expect_nothing_left(life: Life, where: str) -> None:
-    emulator = life.vms.emulator
-    eventually(lambda: not life.vms.left(), f"nothing left, there is {life.vms.left()}, {where}", 15)
+def expect_nothing_left(lifecycle: PodLifecycle, where: str) -> None:
+    emulator = lifecycle.vms.emulator
+    eventually(lambda: not lifecycle.vms.left(), f"nothing left, there is {lifecycle.vms.left()}, {where}", 15)
     eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 15)
     assert not emulator.mounts(), where
-    for shim in life.tasks:
+    for shim in lifecycle.tasks:
         assert Ledger(shim.bundle).entries() == [], where
 
 
 @pytest.fixture
 def counted(vms: VmShims) -> list[str]:
-    """The calls of an undisturbed life, in order; those to the guest begin with `guest:`."""
+    """The calls of a lifecycle without a crash, in order; those to the guest begin with `guest:`."""
     before = len(vms.emulator.journal())
-    life = Life(vms, "count")
-    life.begin()
-    life.over()
-    assert not life.refusals
-    life.pod.shutdown()
-    life.pod.wait_exited()
+    lifecycle = PodLifecycle(vms, "count")
+    lifecycle.start()
+    lifecycle.join()
+    assert not lifecycle.refusals
+    lifecycle.pod.shutdown()
+    lifecycle.pod.wait_exited()
     calls = [entry["call"] for entry in vms.emulator.journal()[before:] if "call" in entry]
     assert "guest:ExecuteProcess" in calls and "HcsTerminateComputeSystem" in calls and len(calls) > 30
-    expect_nothing_left(life, "undisturbed")
+    expect_nothing_left(lifecycle, "undisturbed")
     return calls
 
 
@@ -108,16 +108,16 @@ def test_shim_killed_at_every_hcs_call_leaks_nothing(vms: VmShims, counted: list
     calls = [call for call in counted if not call.startswith("guest:")]
     for index, call in list(enumerate(calls))[part::PARTS]:
         where = f"call {index}, {call}"
-        life = Life(vms, f"k{index}")
+        lifecycle = PodLifecycle(vms, f"k{index}")
         vms.emulator.control("fault-clear")
         vms.emulator.fault(call, nth=calls[: index + 1].count(call), kill_client="before")
-        life.begin()
-        eventually(lambda: not life.pod.alive, f"the shim's end at {where}", PATIENCE)  # noqa: B023
-        life.over()
+        lifecycle.start()
+        eventually(lambda: not lifecycle.pod.alive, f"the shim's end at {where}", PATIENCE)  # noqa: B023
+        lifecycle.join()
         vms.emulator.control("fault-clear")
-        for shim in life.tasks:
+        for shim in lifecycle.tasks:
             shim.delete_command()
-        expect_nothing_left(life, where)
+        expect_nothing_left(lifecycle, where)
 
 
 @pytest.mark.timeout(600)
@@ -127,36 +127,36 @@ def test_vm_killed_at_every_call_is_reported(vms: VmShims, counted: list[str], p
     last = counted.index("HcsTerminateComputeSystem")
     for index in range(first + part, last, PARTS):
         where = f"after call {index}, {counted[index]}"
-        life = Life(vms, f"v{index}")
+        lifecycle = PodLifecycle(vms, f"v{index}")
         before = len(calls_so_far(vms))
-        life.begin()
+        lifecycle.start()
         eventually(lambda: len(calls_so_far(vms)) > before + index, where, PATIENCE)  # noqa: B023
         for worker in vms.workers():
             os.kill(worker, signal.SIGKILL)
-        life.over()
-        expect_all_ended(life, where)
-        expect_nothing_left(life, where)
+        lifecycle.join()
+        expect_all_exited(lifecycle, where)
+        expect_nothing_left(lifecycle, where)
 
 
 def calls_so_far(vms: VmShims) -> list[str]:
     return [entry["call"] for entry in vms.emulator.journal() if "call" in entry]
 
 
-def expect_all_ended(life: Life, where: str) -> None:
+def expect_all_exited(lifecycle: PodLifecycle, where: str) -> None:
     """Every task that was created has reported one exit, and can be deleted."""
-    for shim in life.tasks:
-        told = life.vms.events.received(shim.id)
-        if f"create {shim.id}" not in told:
+    for shim in lifecycle.tasks:
+        events = lifecycle.vms.events.received(shim.id)
+        if f"create {shim.id}" not in events:
             continue
         try:
             shim.wait(timeout=PATIENCE)
             shim.delete()
-        except StatusError as error:  # the life's own Delete has been there
+        except StatusError as error:  # the lifecycle's own Delete was first
             assert error.code == status.NOT_FOUND, error
-        eventually(lambda: f"delete {shim.id}" in life.vms.events.received(shim.id), where)  # noqa: B023
-        assert life.vms.events.received(shim.id).count(f"exit {shim.id}") == 1, where
-    life.pod.shutdown()
-    life.pod.wait_exited()
+        eventually(lambda: f"delete {shim.id}" in lifecycle.vms.events.received(shim.id), where)  # noqa: B023
+        assert lifecycle.vms.events.received(shim.id).count(f"exit {shim.id}") == 1, where
+    lifecycle.pod.shutdown()
+    lifecycle.pod.wait_exited()
 
 
 def test_vm_exit_unblocks_waits(vms: VmShims) -> None:
@@ -187,7 +187,7 @@ def test_vm_exit_unblocks_waits(vms: VmShims) -> None:
 
 
 def test_hanging_guest_is_terminated(vms: VmShims) -> None:
-    """A process that is killed and does not end within 30 s takes its VM along."""
+    """If a killed init does not exit within 30 s, its VM is terminated."""
     shim = vms.run("c1", *SLEEP)
     os.kill(vms.workers()[0], signal.SIGSTOP)
     threading.Thread(target=_kill, args=(shim,), daemon=True).start()

@@ -1,7 +1,7 @@
-"""What goes to HCS and to the guest, document by document, compared with the traces kept beside this page.
+"""Documents sent to HCS and to the guest, compared with the traces beside this file.
 
-The traces have the shape of what Microsoft's shim sends for the same requests. To write them anew after a change that
-is meant: run the tests with UPDATE_TRACES=1, and read the difference.
+The traces have the form of what Microsoft's shim sends for the same requests. To rewrite them after an intended change:
+run the tests with UPDATE_TRACES=1, and review the difference.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from tests.support.vm_image import Reader, VmShims, fifo, options
 
 TRACES = Path(__file__).parent / "traces"
 GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# They change nothing, and how often they are asked is nobody's business.
+# They change nothing; how often they are called does not matter.
 QUESTIONS = ("NameToGuid", "RtlGetVersion")
 MAC = re.compile(r"[0-9A-F]{2}(-[0-9A-F]{2}){5}")
-# GUIDs that mean something; all others are made as they are needed.
+# Well-known GUIDs; all others are random.
 KNOWN = re.compile(r"(0{8}|894cc2d6|df6d0690|172dad59|dcc079ae|acef5661)-.*|.*-facb-11e6-bd58-64006a7986d3")
 
 
@@ -37,14 +37,14 @@ def vms(emulator: Emulator, shims: Shims, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 class Trace:
-    """The journal from a moment on, without what differs from run to run."""
+    """The journal from a point in time, without what differs from run to run."""
 
     def __init__(self, vms: VmShims) -> None:
         self._vms = vms
         self._seen = len(vms.emulator.journal())
 
     def lines(self) -> dict[str, list[dict[str, Any]]]:
-        """The calls to HCS and those to the guest, each in their order: the journal hears of the guest a bit later."""
+        """The calls to HCS and those to the guest, each in order: the journal records the guest's a bit later."""
         entries = [entry for entry in self._vms.emulator.journal()[self._seen :] if "call" in entry]
         entries = [entry for entry in entries if entry["call"] not in QUESTIONS]
         calls = [{"call": entry["call"], "arguments": self._plain(entry["arguments"])} for entry in entries]
@@ -85,7 +85,7 @@ class Trace:
 
 
 def _dump(lines: dict[str, list[dict[str, Any]]]) -> str:
-    """One call per line, so that differences can be read."""
+    """One call per line, for readable differences."""
     parts = [f'"{name}": [\n' + ",\n".join(map(json.dumps, part)) + "\n]" for name, part in lines.items()]
     return "{" + ",\n".join(parts) + "}\n"
 

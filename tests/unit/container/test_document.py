@@ -42,7 +42,7 @@ def built(values: dict[str, Any], namespace: str = "", **more: Any) -> dict[str,
 
 
 def golden(**container: Any) -> dict[str, Any]:
-    """The document of a spec that asks for nothing, with these members on top."""
+    """The document of a minimal spec, with these members added."""
     storage = {
         "Layers": [{"Id": LAYERS[0][0], "Path": LAYERS[0][1]}, {"Id": LAYERS[1][0], "Path": LAYERS[1][1]}],
         "Path": VOLUME,
@@ -163,7 +163,7 @@ class TestLimits:
         return Spec({"windows": {"resources": {"cpu": cpu}}, "annotations": annotations or {}})
 
     @pytest.mark.parametrize(
-        ("annotations", "cpu", "wanted"),
+        ("annotations", "cpu", "expected"),
         [
             ({}, {}, {}),
             ({}, {"count": 0, "shares": 2}, {"Weight": 2}),
@@ -173,8 +173,8 @@ class TestLimits:
             ({names.PROCESSOR_WEIGHT: "500"}, {}, {"Weight": 500}),
         ],
     )
-    def test_annotation_precedes_spec(self, annotations: dict[str, str], cpu: dict[str, int], wanted: Any) -> None:
-        assert resources.processor(self.spec(annotations, **cpu), 8, no_warning) == wanted
+    def test_annotation_precedes_spec(self, annotations: dict[str, str], cpu: dict[str, int], expected: Any) -> None:
+        assert resources.processor(self.spec(annotations, **cpu), 8, no_warning) == expected
 
     @pytest.mark.parametrize(
         ("annotations", "cpu"),
@@ -205,7 +205,7 @@ class TestLimits:
         assert memory(1 << 30, "0") == {"SizeInMB": 1024}
 
     @pytest.mark.parametrize(
-        ("cpu", "wanted"),
+        ("cpu", "expected"),
         [
             ({"quota": -1}, {}),
             ({"quota": 50_000}, {"Maximum": 625}),
@@ -216,9 +216,9 @@ class TestLimits:
             ({"shares": 262_144}, {"Weight": 10_000}),
         ],
     )
-    def test_linux_quota_and_shares(self, cpu: dict[str, int], wanted: dict[str, int]) -> None:
+    def test_linux_quota_and_shares(self, cpu: dict[str, int], expected: dict[str, int]) -> None:
         spec = Spec({"linux": {"resources": {"cpu": cpu}}})
-        assert resources.processor(spec, 8, no_warning) == wanted
+        assert resources.processor(spec, 8, no_warning) == expected
 
     def test_storage_limits_out_of_range_are_refused(self) -> None:
         spec = Spec({"windows": {"resources": {"storage": {"bps": 1 << 31}}}})
@@ -278,7 +278,7 @@ class TestRegistry:
 
 class TestMountRefusals:
     @pytest.mark.parametrize(
-        ("mount", "said"),
+        ("mount", "message"),
         [
             ({"destination": "C:\\a"}, "mounts[0] has no source"),
             ({"source": "/tmp"}, "mounts[0] has no destination"),
@@ -293,10 +293,10 @@ class TestMountRefusals:
             ({"source": "sandbox://a", "destination": "C:\\a"}, "only a container in a utility VM"),
         ],
     )
-    def test_invalid_windows_mounts_are_refused(self, mount: dict[str, str], said: str) -> None:
+    def test_invalid_windows_mounts_are_refused(self, mount: dict[str, str], message: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
             mounts.from_spec(Spec({"windows": {}, "mounts": [mount]}))
-        assert said in str(caught.value)
+        assert message in str(caught.value)
 
     def test_invalid_linux_mounts_are_refused(self) -> None:
         mount = {"source": "/tmp", "destination": "data", "type": "bind"}
@@ -330,7 +330,7 @@ class TestRootFileSystems:
         assert isinstance(volume, MountedRoot) and volume.path == VOLUME
 
     @pytest.mark.parametrize(
-        ("values", "rootfs", "kind", "said"),
+        ("values", "rootfs", "kind", "message"),
         [
             ({"root": {"path": ""}}, [], FAILED_PRECONDITION, "no root file system"),
             ({"root": {"path": "nowhere"}}, [], FAILED_PRECONDITION, "is no directory"),
@@ -357,10 +357,10 @@ class TestRootFileSystems:
             ),
         ],
     )
-    def test_invalid_rootfs_is_refused(self, values: Any, rootfs: list[Mount], kind: str | None, said: str) -> None:
+    def test_invalid_rootfs_is_refused(self, values: Any, rootfs: list[Mount], kind: str | None, message: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
             self.plan(values, rootfs)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert caught.value.kind == (kind or NO_KIND)
 
     @pytest.mark.parametrize(("path", "name"), [("C:\\l\\2", "2"), ("/l/2/", "2"), ("C:\\l\\2\\", "2"), ("x", "x")])

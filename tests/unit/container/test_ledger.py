@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from shim.container import ledger as ledger_module
 from shim.container.ledger import FILE, Ledger
 
-Free = Callable[[dict[str, str], float], None]
+Release = Callable[[dict[str, str], float], None]
 
 
 @pytest.fixture
-def freed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Free]]:
-    """Kinds of things that only exist here: their freers, by kind. One that is not set succeeds."""
+def releasers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Release]]:
+    """Kinds of resources that exist only in this test: their release functions, by kind. The default succeeds."""
     module = ModuleType("tests_ledger_freers")
-    freers: dict[str, Free] = {}
+    freers: dict[str, Release] = {}
     kinds = ("system", "namespace", "layer", "mount", "slow")
     for kind in kinds:
         setattr(module, kind, lambda fields, deadline, kind=kind: freers.get(kind, lambda *_: None)(fields, deadline))
@@ -36,7 +36,7 @@ def freed(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Free]]:
 
 
 def held(bundle: Path) -> list[tuple[str, dict[str, str]]]:
-    """What a fresh process would find."""
+    """What a new process reads."""
     return [(entry.kind, entry.fields) for entry in Ledger(str(bundle)).entries()]
 
 
@@ -48,7 +48,7 @@ def test_entries_are_read_by_another_ledger(tmp_path: Path) -> None:
     ledger.mark_released(layer)
     ledger.mark_released(layer)
     assert held(tmp_path) == [("system", {"id": "c1"})]
-    # Numbers go on where they stopped, also for the next process.
+    # Numbers continue, also in the next process.
     again = Ledger(str(tmp_path))
     assert again.enter("mount", target="/x").number == 3
     assert held(tmp_path) == [("system", {"id": "c1"}), ("mount", {"target": "/x"})]
@@ -78,7 +78,7 @@ def test_ledger_torn_at_every_byte_is_readable(tmp_path: Path) -> None:
         complete = sum(cut >= len(b"".join(lines[: n + 1])) - 1 for n in range(3))  # but for the line's end
         expected = {0: [], 1: ["layer"], 2: ["system", "layer"], 3: ["system"]}[complete]
         assert [kind for kind, _ in held(bundle)] == expected
-        # And what is entered after the tear is found.
+        # Entries after the torn line are read.
         Ledger(str(bundle)).enter("mount", target="/m")
         assert ("mount", {"target": "/m"}) in held(bundle)
 
@@ -93,10 +93,10 @@ def test_garbage_lines_are_ignored(tmp_path_factory: pytest.TempPathFactory, dat
     assert ("system", {"id": "c1"}) in held(bundle)
 
 
-def test_release_order_is_reverse_with_rootfs_last(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_release_order_is_reverse_with_rootfs_last(tmp_path: Path, releasers: dict[str, Release]) -> None:
     order: list[str] = []
     for kind in ("namespace", "layer", "mount", "system"):
-        freed[kind] = lambda fields, deadline: order.append(fields["id"])
+        releasers[kind] = lambda fields, deadline: order.append(fields["id"])
     ledger = Ledger(str(tmp_path))
     kept = None
     for number, kind in enumerate(("namespace", "layer", "namespace", "mount", "system", "system")):
@@ -107,14 +107,14 @@ def test_release_order_is_reverse_with_rootfs_last(tmp_path: Path, freed: dict[s
     assert held(tmp_path) == [("system", {"id": "system5"})]
 
 
-def test_release_continues_after_failure(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_release_continues_after_failure(tmp_path: Path, releasers: dict[str, Release]) -> None:
     order: list[str] = []
 
     def fail(fields: dict[str, str], deadline: float) -> None:
         raise OSError("it is stuck")
 
-    freed["namespace"] = fail
-    freed["layer"] = lambda fields, deadline: order.append("layer")
+    releasers["namespace"] = fail
+    releasers["layer"] = lambda fields, deadline: order.append("layer")
     ledger = Ledger(str(tmp_path))
     ledger.enter("layer", path="/s")
     ledger.enter("namespace", id="n1")
@@ -123,15 +123,15 @@ def test_release_continues_after_failure(tmp_path: Path, freed: dict[str, Free])
     assert order == ["layer"]
     assert held(tmp_path) == [("namespace", {"id": "n1"})]
     # The next attempt may succeed.
-    freed["namespace"] = lambda fields, deadline: None
+    releasers["namespace"] = lambda fields, deadline: None
     assert Ledger(str(tmp_path)).release_all(5) == [] and held(tmp_path) == []
 
 
-def test_hanging_release_times_out(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_hanging_release_times_out(tmp_path: Path, releasers: dict[str, Release]) -> None:
     release = threading.Event()
     order: list[str] = []
-    freed["slow"] = lambda fields, deadline: release.wait(60) and None
-    freed["layer"] = lambda fields, deadline: order.append("layer")
+    releasers["slow"] = lambda fields, deadline: release.wait(60) and None
+    releasers["layer"] = lambda fields, deadline: order.append("layer")
     ledger = Ledger(str(tmp_path))
     ledger.enter("layer", path="/s")
     ledger.enter("slow", id="x")
@@ -149,7 +149,7 @@ def test_unknown_kind_is_reported(tmp_path: Path) -> None:
     assert "cannot release a wormhole" in str(ledger.release_all(1)[0])
 
 
-def test_release_after_bundle_was_removed(tmp_path: Path, freed: dict[str, Free]) -> None:
+def test_release_after_bundle_was_removed(tmp_path: Path, releasers: dict[str, Release]) -> None:
     bundle = tmp_path / "bundle"
     bundle.mkdir()
     ledger = Ledger(str(bundle))
@@ -190,7 +190,7 @@ while True:
 
 
 def test_killed_writer_leaves_readable_ledger(tmp_path: Path) -> None:
-    """kill -9 in the middle of writing: at most one line is torn, and all that was held is there."""
+    """kill -9 during a write: at most one line is torn, and every held entry is listed."""
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
     try:
         assert writer.stdout is not None and writer.stdout.readline() == b"ready\n"

@@ -22,7 +22,7 @@ def document(section: Section, **more: Any) -> dict[str, Any]:
 
 
 def argv(line: str) -> list[str]:
-    """CommandLineToArgvW, from its description: the oracle of the quoting."""
+    """CommandLineToArgvW, implemented from its documentation."""
     arguments, at = [], 0
     if line[:1] == '"':
         program, _, rest = line[1:].partition('"')
@@ -115,8 +115,8 @@ class TestDocument:
 
     def test_terminal_has_no_stderr_pipe(self) -> None:
         section = process(terminal=True, consoleSize={"width": 100, "height": 30})
-        wanted = {"CommandLine": "cmd", "EmulateConsole": True, "CreateStdOutPipe": True, "ConsoleSize": [30, 100]}
-        assert document(section, stdout=True, stderr=True) == wanted
+        expected = {"CommandLine": "cmd", "EmulateConsole": True, "CreateStdOutPipe": True, "ConsoleSize": [30, 100]}
+        assert document(section, stdout=True, stderr=True) == expected
         assert document(process(), terminal=True) == {"CommandLine": "cmd", "EmulateConsole": True}
 
     def test_command_line_precedes_args(self) -> None:
@@ -152,7 +152,7 @@ class TestDocument:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("values", "linux", "said"),
+        ("values", "linux", "message"),
         [
             ({"args": []}, False, "names no program"),
             ({"args": None}, False, "names no program"),
@@ -175,10 +175,10 @@ class TestRefusals:
             ({"consoleSize": {"height": 70_000, "width": 1}}, False, "65535"),
         ],
     )
-    def test_invalid_process_is_refused(self, values: dict[str, Any], linux: bool, said: str) -> None:
+    def test_invalid_process_is_refused(self, values: dict[str, Any], linux: bool, message: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
             document(process(**values), linux=linux)
-        assert said in str(caught.value)
+        assert message in str(caught.value)
         assert len(str(caught.value)) < 400  # it does not repeat what is too long
 
     def test_longest_command_line_is_accepted(self) -> None:

@@ -26,7 +26,7 @@ from tests.support.hive_writer import SHAPES, hive
 KEY = "Microsoft\\Windows NT\\CurrentVersion"
 BUILD = "CurrentBuildNumber"
 
-# Writing.
+# Parsing.
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_invalid_version_strings_are_refused(text: str) -> None:
         parse(text, "it")
 
 
-# The rule.
+# Compatibility rules.
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_invalid_version_strings_are_refused(text: str) -> None:
     ],
 )
 def test_builds_that_run_process_isolated(build: int, oldest: int) -> None:
-    """containerd's table."""
+    """As in containerd's table."""
     assert oldest_on(build) == oldest
     for image in (*RELEASES.values(), oldest, build, 22621, 26200):
         assert runs_in_process(build, image) == (oldest <= image <= build)
@@ -132,7 +132,7 @@ def test_build_is_read_from_base_layer_registry(tmp_path: Path, place: str, monk
 
 @pytest.mark.parametrize("build", ["", "nonsense", "19041"])
 def test_ambiguous_build_is_unknown(tmp_path: Path, build: str) -> None:
-    """19041 may be 19042: the number is in an update's layer."""
+    """19041 may be 19042: only an update's layer has the number."""
     assert image_version.build_of(base_layer(tmp_path, build)) == 0
 
 
@@ -160,11 +160,11 @@ def test_version_file_is_ignored_on_windows(tmp_path: Path, monkeypatch: pytest.
     assert image_version.build_of(WindowsLayers("/s", [str(tmp_path)])) == 0
 
 
-# Refusals.
+# Errors.
 
 
 class Case:
-    """A host, an image, a wish; 0 for what is not known."""
+    """Builds of a host and an image, and the requested one; 0 for unknown."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory = directory
@@ -207,7 +207,7 @@ def test_matching_builds_are_accepted(case: Case) -> None:
 
 
 def test_unknown_build_needs_no_host_build(case: Case) -> None:
-    """Neither is the host's build: 0 would fail."""
+    """The host's build is not read either: 0 would fail."""
     assert case.check(MACHINE, 0, 0, 0) == 0
     case.check(PROCESS, 0, 0, 0)
 
@@ -224,21 +224,21 @@ def test_older_image_error_names_hypervisor_runtime(case: Case) -> None:
 
 @pytest.mark.parametrize("function", [PROCESS, MACHINE])
 def test_newer_image_error_names_newer_node(case: Case, function: Callable[..., Any]) -> None:
-    said = case.refusal(function, 20348, 26100, 0)
-    assert said.startswith("the image is of Windows build 26100, and this host is 20348: ")
-    assert "node.kubernetes.io/windows-build: 10.0.26100" in said and "an image of build 20348" in said
+    message = case.refusal(function, 20348, 26100, 0)
+    assert message.startswith("the image is of Windows build 26100, and this host is 20348: ")
+    assert "node.kubernetes.io/windows-build: 10.0.26100" in message and "an image of build 20348" in message
 
 
 @pytest.mark.parametrize("function", [PROCESS, MACHINE])
 def test_requested_build_is_checked_like_image(case: Case, function: Callable[..., Any]) -> None:
-    said = case.refusal(function, 20348, 0, 26100)
-    assert said.startswith("SandboxOsVersion asks for Windows build 26100, and this host is 20348: ")
+    message = case.refusal(function, 20348, 0, 26100)
+    assert message.startswith("SandboxOsVersion asks for Windows build 26100, and this host is 20348: ")
 
 
 def test_image_of_other_build_than_requested_is_refused(case: Case) -> None:
     assert "set SandboxOsVersion to 26100" in case.refusal(PROCESS, 26100, 26100, 20348)
-    said = case.refusal(MACHINE, 26100, 20348, 17763)
-    assert "asks for a VM of 17763" in said and "RuntimeClass runhcs-wcow-hypervisor-20348" in said
+    message = case.refusal(MACHINE, 26100, 20348, 17763)
+    assert "asks for a VM of 17763" in message and "RuntimeClass runhcs-wcow-hypervisor-20348" in message
 
 
 def test_workload_of_other_build_than_pod_vm_is_refused(case: Case) -> None:
@@ -247,6 +247,6 @@ def test_workload_of_other_build_than_pod_vm_is_refused(case: Case) -> None:
 
     for guest, image in ((20348, 20348), (26100, 20348), (0, 20348), (20348, 0)):
         case.check(check(guest), 26100, image, 0)
-    said = case.refusal(check(20348), 26100, 17763, 0)
-    assert "its pod's VM is of 20348, which runs build 20348 only" in said
-    assert "for the pod RuntimeClass runhcs-wcow-hypervisor-17763" in said
+    message = case.refusal(check(20348), 26100, 17763, 0)
+    assert "its pod's VM is of 20348, which runs build 20348 only" in message
+    assert "for the pod RuntimeClass runhcs-wcow-hypervisor-17763" in message

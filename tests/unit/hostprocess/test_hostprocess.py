@@ -43,9 +43,9 @@ class TestRootDirectory:
         ],
     )
     def test_root_directory(self, given: str, bound: str, mounted: str) -> None:
-        asked = spec({HOST_PROCESS_ROOT: given} if given else {})
-        assert paths.root(asked, "c1", True) == bound
-        assert paths.root(asked, "c1", False) == mounted
+        given_spec = spec({HOST_PROCESS_ROOT: given} if given else {})
+        assert paths.root(given_spec, "c1", True) == bound
+        assert paths.root(given_spec, "c1", False) == mounted
 
     def test_root_directory_of_linux_spec(self) -> None:
         assert paths.root(spec(linux=True), "c1", True) == "/hpc/"
@@ -161,15 +161,15 @@ class TestIdentity:
         ],
     )
     def test_identity_of_user_names(self, user: str, expected: Identity) -> None:
-        asked = spec(process={"user": {"username": user}})
+        given_spec = spec(process={"user": {"username": user}})
         name_of_it = "0123456789abcdef0123456789abcdef"
-        assert identity.from_spec(asked, name_of_it, lambda name: name == "Operators") == expected
+        assert identity.from_spec(given_spec, name_of_it, lambda name: name == "Operators") == expected
 
     def test_identity_inherits_shim_user(self) -> None:
-        asked = spec({HOST_PROCESS_INHERIT_USER: "true"}, process={"user": {"username": "me"}})
-        assert identity.from_spec(asked, "c1", lambda name: False) == Identity(INHERIT)
-        asked = spec({HOST_PROCESS_INHERIT_USER: "True"}, process={"user": {"username": "me"}})
-        assert identity.from_spec(asked, "c1", lambda name: False) == Identity(ACCOUNT, "me", ".")
+        given_spec = spec({HOST_PROCESS_INHERIT_USER: "true"}, process={"user": {"username": "me"}})
+        assert identity.from_spec(given_spec, "c1", lambda name: False) == Identity(INHERIT)
+        given_spec = spec({HOST_PROCESS_INHERIT_USER: "True"}, process={"user": {"username": "me"}})
+        assert identity.from_spec(given_spec, "c1", lambda name: False) == Identity(ACCOUNT, "me", ".")
 
     @pytest.mark.parametrize("user", ["", "NT AUTHORITY\\Someone"])
     def test_missing_or_unknown_user_is_refused(self, user: str) -> None:

@@ -17,7 +17,7 @@ Body = dict[str, Any]
 
 
 class SocketStream:
-    """What shim.platform gives for a Hyper-V socket: closing it wakes whoever reads."""
+    """Like a Hyper-V socket of shim.platform: close unblocks a reader."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -37,7 +37,7 @@ class SocketStream:
 
 
 class Guest:
-    """The other end. It answers nothing by itself; the test reads requests and sends what it likes."""
+    """The guest's end. It sends nothing by itself; the test reads requests and sends responses."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -170,7 +170,7 @@ def test_late_response_is_ignored(link: Link) -> None:
 
 
 def test_send_timeout_closes_bridge(link: Link) -> None:
-    """One that has stopped answers nobody, but what it is sent has to be somewhere."""
+    """A guest that has stopped does not respond, and what it is sent fills the socket's buffer."""
     ours, theirs = socket.socketpair()
     with theirs:
         stream = Stream(ours)

@@ -35,7 +35,7 @@ CAPABILITIES = {
 
 
 class Script:
-    """The guest's end: answers by procedure, keeps what came."""
+    """The guest's end: responds by procedure, and records requests."""
 
     def __init__(self) -> None:
         ours, self._socket = socket.socketpair()
@@ -44,11 +44,11 @@ class Script:
             "NegotiateProtocol": {"Version": 4, "Capabilities": CAPABILITIES},
         }
         self.silent: set[str] = set()
-        self.gone: list[str] = []
+        self.closed: list[str] = []
         self.arrived = threading.Event()
         self._server = threading.Thread(target=self._serve, daemon=True)
         self._server.start()
-        self.gcs = GcsConnection(Stream(ours), self.gone.append)
+        self.gcs = GcsConnection(Stream(ours), self.closed.append)
 
     def _serve(self) -> None:
         decoder = protocol.Decoder(limit=1 << 24)
@@ -190,10 +190,10 @@ def test_container_and_process_messages(script: Script) -> None:
 
 def test_process_exit_calls_back_once(script: Script) -> None:
     codes: list[int] = []
-    told = threading.Event()
+    reported = threading.Event()
     script.answers["WaitForProcess"] = {"ExitCode": 7}
-    script.gcs.on_process_exit("c1", 1001, lambda code: (codes.append(code), told.set()))
-    assert told.wait(60) and codes == [7]
+    script.gcs.on_process_exit("c1", 1001, lambda code: (codes.append(code), reported.set()))
+    assert reported.wait(60) and codes == [7]
     assert script.received == [("WaitForProcess", {"ContainerId": "c1", "ProcessId": 1001, "TimeoutInMs": 0xFFFFFFFF})]
 
 
@@ -216,11 +216,11 @@ def test_shutdown_timeout_keeps_connection_open(script: Script, monkeypatch: pyt
 
 
 def test_connection_loss_ends_calls_containers_and_processes(script: Script) -> None:
-    gone: list[str] = []
+    exited: list[str] = []
     codes: list[int] = []
     script.silent = {"WaitForProcess", "Start"}
-    script.gcs.on_container_exit("c1", lambda: gone.append("c1"))
-    script.gcs.on_container_exit("c2", lambda: gone.append("c2"))
+    script.gcs.on_container_exit("c1", lambda: exited.append("c1"))
+    script.gcs.on_container_exit("c2", lambda: exited.append("c2"))
     script.gcs.on_process_exit("c1", 1, codes.append)
     failures: list[HcsError] = []
     waiting = threading.Thread(target=lambda: failures.append(refused(lambda: script.gcs.start_container("c1"))))
@@ -230,13 +230,13 @@ def test_connection_loss_ends_calls_containers_and_processes(script: Script) -> 
     script.hang_up()
     waiting.join(60)
     assert errors.is_already_stopped(failures[0]) and errors.is_process_exited(failures[0])
-    assert sorted(gone) == ["c1", "c2"] and codes == [-1] and script.gcs.is_closed
-    assert script.gone == ["the guest closed its connection"]
-    # … and whoever comes later hears it at once.
+    assert sorted(exited) == ["c1", "c2"] and codes == [-1] and script.gcs.is_closed
+    assert script.closed == ["the guest closed its connection"]
+    # Later calls fail at once.
     assert errors.is_already_stopped(refused(lambda: script.gcs.create_container("c3", {})))
-    script.gcs.on_container_exit("c3", lambda: gone.append("c3"))
+    script.gcs.on_container_exit("c3", lambda: exited.append("c3"))
     script.gcs.on_process_exit("c3", 2, codes.append)
-    assert "c3" in gone and codes == [-1, -1]
+    assert "c3" in exited and codes == [-1, -1]
 
 
 def test_container_exit_calls_back_once(script: Script) -> None:

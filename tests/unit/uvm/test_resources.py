@@ -25,7 +25,7 @@ CONTROLLER = "VirtualMachine/Devices/Scsi/df6d0690-79e5-55b6-a5ec-c1e2f77f580a/A
 
 
 class Host:
-    """Takes requests, to the host and to the guest, in one list; fails those that a test names."""
+    """Records requests to the host and to the guest in one list; fails those that contain `fails`."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -106,7 +106,7 @@ class TestVsmbShares:
         files = [str(tmp_path / name) for name in ("a.ini", "b.ini")]
         assert host.requests[1][2] == {"Name": "s1", "Path": str(tmp_path), "AllowedFiles": files, "Options": options}
         second.release()
-        assert host.kinds == ["Add", "Update"]  # it stays mapped while the VM lives
+        assert host.kinds == ["Add", "Update"]  # it stays mapped while the VM runs
         first.release()
         again.release()
         assert host.kinds == ["Add", "Update"]

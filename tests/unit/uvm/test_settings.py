@@ -70,7 +70,7 @@ def refusal(annotations: dict[str, str], kind: str = NO_KIND, *, resources: Any 
 
 
 def test_document_of_minimal_spec() -> None:
-    """As Microsoft's shim writes it."""
+    """The document that Microsoft's shim writes."""
     settings = WindowsVmSettings(Spec({"windows": {"hyperv": {}}}), 8, BUILD, pytest.fail)
     assert document.build("c1@vm", settings, BOOT) == {
         "Owner": "containerd-shim-runhcs-v1.exe",
@@ -155,11 +155,11 @@ def test_oci_fields_without_annotations() -> None:
     assert [names.PROCESSOR_LIMIT in warning for warning in case.warnings] == [True]
 
 
-@pytest.mark.parametrize(("asked", "given"), [("1023", 1024), ("1024", 1024), ("1", 2), ("4097", 4098)])
-def test_memory_is_rounded_up_to_even(asked: str, given: int) -> None:
-    case = Case({names.VM_MEMORY_SIZE_IN_MB: asked})
+@pytest.mark.parametrize(("requested", "given"), [("1023", 1024), ("1024", 1024), ("1", 2), ("4097", 4098)])
+def test_memory_is_rounded_up_to_even(requested: str, given: int) -> None:
+    case = Case({names.VM_MEMORY_SIZE_IN_MB: requested})
     assert case.memory["SizeInMB"] == given
-    assert len(case.warnings) == (int(asked) != given)
+    assert len(case.warnings) == (int(requested) != given)
 
 
 def test_processor_count_is_capped_by_host() -> None:
