@@ -18,7 +18,8 @@ devices, network adapters, NUMA, resource settings. A kind whose sandbox is itse
 `VmContainer.create_alone` instead of `SandboxVm`. Outside of `shim.uvm`, signals (`shim.task.signals`) and stats
 (`shim.task.stats`) depend on the kind.
 
-Documents are dicts. Failures are HcsError, as of a compute system on the host.
+Documents are dicts. Failures are HcsError, as of a compute system on the host. The counterpart in hcsshim are
+`create_wcow.go` and `create_lcow.go` in https://github.com/microsoft/hcsshim/tree/main/internal/uvm.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Any thread may call; the call blocks until its response, its timeout, or the close of the connection. A call that times
 out closes the whole bridge, because a guest that does not respond cannot be distinguished from one that has exited, and
 everything that waits for it must continue. `submit` is for the one request that stays open, WaitForProcess: it holds no
-thread.
+thread. hcsshim has the same in https://github.com/microsoft/hcsshim/blob/main/internal/gcs/bridge.go.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A directory is shared as it is. A file is shared by its directory, restricted to the files that were requested. Shares
 are named s1, s2 … in order of creation. A share that Windows maps directly into the VM cannot be removed while the VM
 runs: it stays, unused, and is used again by the next request for the same path. Named pipes of the host are mapped into
-the VM by HCS, and the guest opens them through the share `IPC$`.
+the VM by HCS, and the guest opens them through the share `IPC$`. The options of a share are those of Microsoft's shim,
+https://github.com/microsoft/hcsshim/blob/main/internal/uvm/vsmb.go.
 """
 
 from __future__ import annotations
