@@ -1,4 +1,4 @@
-"""Handles and callbacks of the bindings when things end in the wrong order, on the emulator."""
+"""Handles and callbacks of the bindings that end in an unusual order, on the emulator."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_interpreter_exit_with_open_handles(hcs: Emulator) -> None:
 
 
 def test_fork_before_first_call_works(hcs: Emulator) -> None:
-    """A warm spare loads the bindings and the library, then forks: the child has a connection and callbacks of its
-    own."""
+    """A standby imports the bindings and loads the library, then forks: the child has its own connection and
+    callbacks."""
     program = (
         "import os\n"
         "from shim.hcs_bindings import library\n"

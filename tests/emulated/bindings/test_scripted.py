@@ -1,4 +1,4 @@
-"""The bindings against a library that misbehaves as told: failures at every point, late callbacks, blocked calls.
+"""The bindings against a scripted library: failures at every point, late callbacks, blocked calls.
 
 After every test nothing may be left: each operation, document and handle that the library gave must have come back.
 """
@@ -144,7 +144,7 @@ def test_process_has_requested_pipes(script: Script) -> None:
 
 
 def test_create_process_that_completes_at_once(script: Script) -> None:
-    """The wait fails although there is a process: its information is asked for once more."""
+    """The wait fails although the process exists: its information is queried again."""
     script.set("HcsCreateProcess", result=0x80070057)
     with create() as system, system.create_process({}) as started:
         assert started.pid == 4712
@@ -171,7 +171,7 @@ def test_stdio_is_closed_if_registration_fails(script: Script) -> None:
         before = os.listdir("/proc/self/fd")
         with pytest.raises(HcsError):
             system.create_process({})
-        # The library's own two pipe ends play the process's; everything the bindings were given is closed.
+        # The library's own two pipe ends are the process's; everything that the bindings got is closed.
         assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
@@ -242,7 +242,7 @@ def test_close_is_not_an_exit(script: Script) -> None:
     system.close()
     waiter.join(60)
     assert isinstance(outcome[0], AlreadyClosed)
-    script.fire(SYSTEM_EXITED, "{}", times=3)  # late: the handle is gone
+    script.fire(SYSTEM_EXITED, "{}", times=3)  # late: the handle is closed
     with pytest.raises(AlreadyClosed):
         system.start()
     with pytest.raises(AlreadyClosed):
@@ -377,7 +377,7 @@ def test_nul_in_name_is_rejected(script: Script) -> None:
 
 @pytest.mark.parametrize("ending", ["pass", "raise SystemExit(0)", "import threading; threading.Event().wait(0.05)"])
 def test_callbacks_during_interpreter_exit(built: Path, ending: str) -> None:
-    """A storm of callbacks from a foreign thread, and the main thread ends in the middle of it."""
+    """Many callbacks from a foreign thread while the main thread exits."""
     program = (
         "from pathlib import Path\n"
         "from tests.support.scripted import Script\n"

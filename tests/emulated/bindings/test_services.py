@@ -106,7 +106,7 @@ def test_missing_function_of_build_raises(
 
 
 def test_every_layer_call_reaches_the_service(hcs: Emulator, tmp_path: Path) -> None:
-    """What each call sends; how the emulator likes it is another matter."""
+    """What each call sends; the emulator's result does not matter."""
     identity = storage.name_to_guid("base")
     parents = [(identity, "C:\\base")]
     data = {"SchemaVersion": {"Major": 2, "Minor": 1}, "Layers": [{"Id": identity, "Path": "C:\\base"}]}
@@ -163,7 +163,7 @@ def test_every_layer_call_reaches_the_service(hcs: Emulator, tmp_path: Path) -> 
         except HcsError as error:
             assert error.code not in (errors.PROCEDURE_NOT_FOUND, errors.UNEXPECTED), str(error)
         seen = hcs.journal(name)
-        # A handle that is none does not even leave the library.
+        # An invalid handle is rejected by the library.
         assert seen or "Vhd" in name, name
         for key, value in arguments.items():
             assert seen[-1]["arguments"][key] == value, name

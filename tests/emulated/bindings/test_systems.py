@@ -49,7 +49,7 @@ def test_system_lifecycle(hcs: Emulator) -> None:
         ended = system.wait_exit(60)
         assert (ended.type, ended.error) == ("ForcedExit", None)
         assert system.exited is ended
-        system.terminate()  # no failure: it has what it wants
+        system.terminate()  # no failure: it is stopped
         system.shutdown()
         eventually(lambda: len(seen) == 1)
     with pytest.raises(HcsError) as caught:

@@ -1,5 +1,4 @@
-"""Whatever is wrong with the way the binary is called: one line that says what to do, exit code 1, nothing left
-behind."""
+"""Invalid calls of the binary fail with one line that has the next step and exit code 1, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from tests.support.shim_commands import Binary
 
 
 def refused(binary: Binary, bundle: Path, *arguments: str, stdin: bytes = b"", **env: str) -> str:
-    """The command fails as it should; what it said."""
+    """The command fails; returns its message."""
     before = sorted(path.name for path in bundle.iterdir())
     result = binary.run(*arguments, cwd=bundle, stdin=stdin, **env)
     said = result.stderr.decode()
@@ -139,7 +138,7 @@ def read_only_bundle(binary: Binary) -> Iterator[Path]:
 
 
 def test_read_only_bundle_fails_and_leaves_nothing(binary: Binary, read_only_bundle: Path) -> None:
-    """Root may write everywhere but where nobody can."""
+    """Root may write everywhere except on a read-only file system."""
     said = refused(binary, read_only_bundle, *binary.flags(), "start")
     assert "panic.log: Read-only file system; is the bundle writable?" in said
 
@@ -147,7 +146,7 @@ def test_read_only_bundle_fails_and_leaves_nothing(binary: Binary, read_only_bun
 def test_closed_stdout_undoes_start(binary: Binary) -> None:
     bundle = binary.bundle()
     reading, writing = os.pipe()
-    os.close(reading)  # before there is a process, which may print at once
+    os.close(reading)  # before the process starts, which may print at once
     try:
         done = subprocess.run(
             [binary.launcher, *binary.flags(), "start"], cwd=bundle, env=binary.env,
@@ -163,7 +162,7 @@ def test_closed_stdout_undoes_start(binary: Binary) -> None:
 
 
 def test_daemon_that_dies_undoes_start(binary: Binary) -> None:
-    """The panic log's last line is the reason given, and nothing is left."""
+    """The error has the panic log's last line, and nothing is left behind."""
     bundle = binary.bundle()
     # A child that cannot detach from its caller.
     code = (

@@ -1,4 +1,4 @@
-"""`delete`: quick, repeatable, satisfied with whatever is left of a container."""
+"""`delete`: repeatable, and independent of what is left of a container."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.shim_commands import Binary, connect, dial, shut_down
 
 @pytest.fixture(params=["1", "0"], ids=["native", "python"])
 def binary(request: pytest.FixtureRequest, binary: Binary) -> Binary:
-    """The launcher as it is, and one that leaves everything to Python: they must not differ."""
+    """The native launcher, and one that leaves everything to Python: they must not differ."""
     binary.env["RUNHCS_NATIVE"] = request.param
     return binary
 
@@ -78,7 +78,7 @@ def test_delete_prints_panic_log(binary: Binary) -> None:
 
 
 def test_sigusr1_dumps_stacks_at_any_time(binary: Binary) -> None:
-    """Also while the daemon still loads modules, and however often: nobody dies of being asked."""
+    """Also while the daemon still imports modules, and any number of times."""
     bundle = binary.bundle()
     address = binary.start(bundle)
     pid = connect(dial(address)).shim_pid
@@ -103,7 +103,7 @@ def test_delete_error_names_unreleased_resource(binary: Binary) -> None:
 
 
 def test_delete_does_not_wait_for_zombie_daemon(binary: Binary) -> None:
-    """Its parent may take its time to reap it; what it held is freed at once."""
+    """Its parent may reap it late; its resources are released at once."""
     bundle = binary.bundle()
     with subprocess.Popen(["sleep", "1000"]) as zombie:
         zombie.kill()

@@ -1,4 +1,4 @@
-"""A shim that is asked for spans leaves them when it ends; one that is not leaves nothing."""
+"""A shim with spans enabled writes them when it exits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_spans_of_a_container_lifecycle(shims: Shims, tmp_path: Path) -> None:
     assert {"launch", "stdio", "hcs HcsStartComputeSystem", "hcs HcsCreateProcess"} <= set(start.phases())
     assert {one.task for one in [*create.inside, *start.inside]} == {"c1"}
     assert 0 < create.outside_ms < create.whole.milliseconds
-    # The exit's own thread, and nothing outside of any order: every span has an end after its beginning.
+    # The exit has its own thread, and every span ends after its beginning.
     assert "exit" in {one.name for one in found}
     assert all(one.begin <= one.end for one in found)
     assert not spans.take(tmp_path, "c2") and spans.take(tmp_path, "c1") == found

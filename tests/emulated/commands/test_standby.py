@@ -1,4 +1,4 @@
-"""The standby: commands run in a spare are like cold ones, and whatever is wrong with it, commands succeed cold."""
+"""The standby: a start with a spare equals a cold one, and if the standby fails, the start is cold."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class WithStandby(Binary):
         super().__init__()
         self.env["RUNHCS_STANDBY"] = "1"
 
-    def doors(self) -> list[Path]:
+    def standby_sockets(self) -> list[Path]:
         return list(self.sockets.glob("standby-*"))
 
     def standbys(self) -> set[int]:
         return standbys(self.daemons())
 
     def standby(self) -> int:
-        """The pid of who listens."""
+        """The pid of the listening process."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as probe:
-            probe.connect(str(self.doors()[0]))
+            probe.connect(str(self.standby_sockets()[0]))
             credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         pid: int = struct.unpack("3i", credentials)[0]
         return pid
 
     def spare(self) -> int:
-        """The pid of the waiting spare, when there is one."""
+        """The pid of the waiting spare, if there is one."""
         try:
             listening = self.standby()
         except (OSError, IndexError):
@@ -53,15 +53,15 @@ class WithStandby(Binary):
         return next(iter(sorted(self.standbys() - {listening})), 0)
 
     def warm(self) -> int:
-        """A standby that is ready; the pid of its spare."""
-        if not self.doors():
+        """Wait for a standby; returns the pid of its spare."""
+        if not self.standby_sockets():
             address = self.start(self.bundle("first"), "first")
             shut_down(address, "first")
         pid: int = eventually(self.spare, "a spare")
         return pid
 
     def start_pid(self, name: str, id: str = "") -> int:
-        """Start; the daemon's pid, which answers."""
+        """Start; returns the pid of the daemon, which responds."""
         bundle = self.bundle(name)
         address = self.start(bundle, id or name)
         pid = int((bundle / "shim.pid").read_text())
@@ -82,7 +82,7 @@ def binary() -> Iterator[WithStandby]:
 
 
 def world(pid: int) -> dict[str, Any]:
-    """What a process is, apart from its memory."""
+    """The properties of a process, apart from its memory."""
     proc = Path(f"/proc/{pid}")
     status = dict(line.split(":\t", 1) for line in (proc / "status").read_text().splitlines() if ":\t" in line)
     names = ("Name", "Umask", "PPid", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "SigCgt", "CapInh", "CapPrm",
@@ -103,12 +103,12 @@ def world(pid: int) -> dict[str, Any]:
 def test_standby_is_off_by_default(binary: WithStandby) -> None:
     binary.env["RUNHCS_STANDBY"] = "0"
     binary.start_pid("c1")
-    assert not binary.doors() and len(binary.daemons()) == 1
+    assert not binary.standby_sockets() and len(binary.daemons()) == 1
     on = write_launcher(binary.directory / "bin", standby=True)
     del binary.env["RUNHCS_STANDBY"]
     assert on == binary.launcher
     binary.start_pid("c2")
-    eventually(binary.doors, "a standby, as installed")
+    eventually(binary.standby_sockets, "a standby, as installed")
 
 
 def test_daemon_of_spare_equals_cold_daemon(binary: WithStandby) -> None:
@@ -117,7 +117,7 @@ def test_daemon_of_spare_equals_cold_daemon(binary: WithStandby) -> None:
     binary.env["RUNHCS_STANDBY"] = "1"
     spare = binary.warm()
     assert binary.start_pid("c2") == spare
-    # The warm-up thread of either goes away by itself.
+    # The warm-up thread of either ends by itself.
     eventually(lambda: world(cold) == world(spare), f"two like daemons: {world(cold)} {world(spare)}")
     before, after = (Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").split(b"\0") for pid in (cold, spare))
     assert [word.replace(b"c1", b"c2") for word in before] == after
@@ -158,7 +158,7 @@ print(handover.is_sandbox, handover.bundle, handover.arguments, handover.options
 
 
 def test_spare_takes_over_environment(tmp_path: Path) -> None:
-    """For Python and for native code; and the panic log for what goes to stderr."""
+    """For Python and for native code; stderr goes to the panic log."""
     log = tmp_path / "panic.log"
     log.touch()
     before = {"KEPT": "same", "CHANGED": "before", "GONE": "1", "PYTHONPATH": str(ROOT), "LC_CTYPE": "C.UTF-8"}
@@ -211,12 +211,12 @@ def test_daemon_of_spare_exits_with_killed_start(binary: WithStandby) -> None:
 
 
 def test_dead_standby_is_replaced(binary: WithStandby) -> None:
-    """Its socket is still there: nobody answers, the start is cold and leaves another standby."""
+    """Its stale socket exists: the start is cold and starts another standby."""
     binary.warm()
     old = binary.standbys()
     os.kill(binary.standby(), signal.SIGKILL)
     eventually(lambda: not binary.standbys(), "their end")
-    assert binary.doors()
+    assert binary.standby_sockets()
     assert binary.start_pid("c1") not in old
     eventually(binary.spare, "a new spare")
 
@@ -229,12 +229,12 @@ def test_spare_exits_with_its_standby(binary: WithStandby) -> None:
 
 @pytest.mark.parametrize("whole", [True, False], ids=["standby and spare", "spare"])
 def test_hanging_standby_does_not_block_start(binary: WithStandby, whole: bool) -> None:
-    """It has not begun when the launcher's patience ends, and must never begin after that."""
+    """It has not responded when the launcher times out, and must not start a daemon after that."""
     spare = binary.warm()
     old = binary.standbys()
     for pid in old if whole else {spare}:
         os.kill(pid, signal.SIGSTOP)
-    os.utime(binary.doors()[0], (0, 0))  # it has shown no life for long
+    os.utime(binary.standby_sockets()[0], (0, 0))  # it has not been touched for long
     daemon = binary.start_pid("c1")
     assert daemon not in old
     for pid in old:
@@ -247,7 +247,7 @@ def test_hanging_standby_does_not_block_start(binary: WithStandby, whole: bool) 
 
 
 def test_standby_of_other_version_is_not_used(binary: WithStandby) -> None:
-    """A file of the shim is edited in place: the very next start runs the new one."""
+    """A file of the shim is edited in place: the next start runs the new one."""
     root = binary.directory / "tree"
     shutil.copytree(ROOT / "shim", root / "shim", ignore=shutil.ignore_patterns("__pycache__"))
     write_launcher(binary.directory / "bin", root=root)
@@ -287,8 +287,8 @@ def test_launcher_with_other_limits_starts_cold(binary: WithStandby) -> None:
     )  # fmt: skip
     daemon = connect(dial(done.stdout.decode())).shim_pid
     assert daemon != spare and resource.prlimit(daemon, resource.RLIMIT_CORE) == (4096, 8192)
-    # One standby per directory, whoever came later.
-    assert is_alive(spare) and len(binary.doors()) == 1
+    # One standby per directory.
+    assert is_alive(spare) and len(binary.standby_sockets()) == 1
 
 
 def test_concurrent_starts_with_standby(binary: WithStandby) -> None:
@@ -315,7 +315,7 @@ def test_concurrent_starts_with_standby(binary: WithStandby) -> None:
 def test_idle_standby_exits(binary: WithStandby) -> None:
     binary.env["RUNHCS_STANDBY_IDLE"] = "0.5"
     address = binary.start(binary.bundle("first"), "first")
-    eventually(binary.doors, "a standby")
+    eventually(binary.standby_sockets, "a standby")
     shut_down(address, "first")
     binary.expect_nothing_left()
 
@@ -326,14 +326,14 @@ def test_standby_exits_when_its_socket_is_removed(binary: WithStandby) -> None:
     claimed = binary.start_pid("c1")
     assert claimed in old
     eventually(binary.spare, "the next spare")
-    binary.doors()[0].unlink()
+    binary.standby_sockets()[0].unlink()
     binary.start_pid("c2")
-    eventually(lambda: len(binary.doors()) == 1 and binary.spare(), "a new standby")
+    eventually(lambda: len(binary.standby_sockets()) == 1 and binary.spare(), "a new standby")
 
 
 def test_script_launcher_starts_cold(binary: WithStandby) -> None:
-    """Where no C compiler was at hand."""
+    """For an installation without a C compiler."""
     write_launcher(binary.directory / "bin", native=False)
     assert binary.launcher.read_bytes().startswith(b"#!")
     binary.start_pid("c1")
-    assert not binary.doors()
+    assert not binary.standby_sockets()

@@ -1,4 +1,4 @@
-"""`start`, `serve` and what they leave in the world: real processes and sockets."""
+"""`start` and `serve` with real processes and sockets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.shim_commands import (
 
 @pytest.fixture(params=["1", "0"], ids=["native", "python"])
 def binary(request: pytest.FixtureRequest, binary: Binary) -> Binary:
-    """The launcher as it is, and one that leaves everything to Python: they must not differ."""
+    """The native launcher, and one that leaves everything to Python: they must not differ."""
     binary.env["RUNHCS_NATIVE"] = request.param
     return binary
 
@@ -67,7 +67,7 @@ def test_shutdown_now_exits_at_once(binary: Binary) -> None:
 
 
 def descriptors(pid: int) -> dict[int, str]:
-    """What a process has open; what it closes while we look is left out."""
+    """The open files of a process, without those that it closes meanwhile."""
     found = {}
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
@@ -89,7 +89,7 @@ def test_daemon_is_detached(binary: Binary) -> None:
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     streams = (inherited, process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno())
     given = {os.readlink(f"/proc/self/fd/{fd}") for fd in streams}
-    # communicate() returns when all writers of stdout and stderr are gone: the daemon must not be one of them.
+    # communicate() returns when all writers of stdout and stderr have closed: the daemon must not be one of them.
     address = process.communicate(timeout=30)[0].decode()
     os.close(inherited)
     os.close(ours)
@@ -97,12 +97,12 @@ def test_daemon_is_detached(binary: Binary) -> None:
     connect(dial(address))
     assert os.getsid(pid) == pid != os.getsid(0)
     assert os.readlink(f"/proc/{pid}/cwd") == "/"
-    # Once it serves, what it holds is its own: nothing at all of what `start` was given.
+    # Once it serves, it has inherited nothing of `start`.
     targets = descriptors(pid)
     assert (targets.pop(0), targets.pop(1), targets.pop(2)) == ("/dev/null", "/dev/null", str(bundle / "panic.log"))
     assert not given.intersection(targets.values()), targets
 
-    # A module that is being loaded is open for a moment.
+    # A module that is being imported is open for a moment.
     def held() -> list[str]:
         return [target for target in descriptors(pid).values() if target.startswith(str(binary.directory))]
 
@@ -112,7 +112,7 @@ def test_daemon_is_detached(binary: Binary) -> None:
 
 
 def test_daemon_exits_with_killed_start(binary: Binary) -> None:
-    """containerd kills `start` when its client gives up: nobody would ever tell the daemon to go."""
+    """containerd kills `start` when its client gives up, and does not know about the daemon then."""
     bundle = binary.bundle()
     with binary.starting(bundle) as process:
         pid = int((bundle / "shim.pid").read_text())
@@ -130,7 +130,7 @@ def test_socket_permissions(binary: Binary) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user to try")
 def test_connection_of_other_user_is_closed(binary: Binary) -> None:
-    """Even one whom the file system would let in."""
+    """Even if the file system permits the access."""
     address = binary.start(binary.bundle())
     path = Path(address.removeprefix("unix://"))
     for place in (binary.directory, path.parent, path):
@@ -156,7 +156,7 @@ def test_sigterm_shuts_down_cleanly(binary: Binary) -> None:
 
 
 def test_sigterm_at_any_time_is_not_lost(binary: Binary) -> None:
-    """Also while it starts, also when another thread than the main one gets it."""
+    """Also while it starts, and if another thread than the main one gets it."""
     for number in range(8):
         bundle = binary.bundle(f"b{number}")
         address = binary.start(bundle, f"c{number}")
@@ -255,7 +255,7 @@ def test_log_is_written_to_the_fifo(binary: Binary) -> None:
 
 
 def test_serve_command_runs_in_foreground(binary: Binary) -> None:
-    """For systems without fork: it closes stdout when it listens, and works until it is told to end."""
+    """For systems without fork: it closes stdout when it listens, and runs until shutdown."""
     bundle = binary.bundle()
     binary.sockets.mkdir(mode=0o700)
     address = f"unix://{binary.sockets}/x"
@@ -275,7 +275,7 @@ def test_serve_command_runs_in_foreground(binary: Binary) -> None:
 
 
 def test_concurrent_starts(binary: Binary) -> None:
-    """Ten ids at the same time: ten daemons, and the directory of the sockets is made once."""
+    """Ten ids at the same time: ten daemons, and one socket directory."""
     processes = []
     for number in range(10):
         bundle = binary.bundle(f"b{number}")
@@ -298,7 +298,7 @@ def test_concurrent_starts(binary: Binary) -> None:
 
 
 def test_connection_before_daemon_is_ready_is_served(binary: Binary) -> None:
-    """The endpoint listens when `start` prints: a raw connection at that moment never is refused."""
+    """The endpoint listens when `start` prints the address: a connection at that time is never refused."""
     address = binary.start(binary.bundle())
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(address.removeprefix("unix://"))
