@@ -55,7 +55,7 @@ def describe(shim: Shim, found: list[shims.Bundle]) -> dict[str, Any]:
         "options": report.get("options"),
         "hcs": report.get("hcs") or None,
         "vm": report.get("vm"),
-        "being_made": [] if shim.report is None else shim.report.creating,
+        "creating": [] if shim.report is None else shim.report.creating,
         "tasks": list(tasks.values()),
         "logs": _logs(shim),
     }
