@@ -22,12 +22,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "explain": ("runhcs.explain", "explain an error code and its next step"),
     "gc": ("runhcs.gc", "find, and with --yes release, resources that dead shims leaked"),
     "inspect": ("runhcs.inspect", "show everything about one shim: tasks, ledger, HCS properties, logs"),
-    "install": ("runhcs.install", "install the launcher of the shim where containerd finds it"),
+    "install": ("runhcs.install.command", "install the shim where containerd finds it"),
     "ps": ("runhcs.ps", "list the shims of this machine and their tasks"),
     "stacks": ("runhcs.stacks", "dump the thread stacks of shims and of their VMs' guests"),
 }
 # These need the emulator, which does not run on Windows.
-LINUX_ONLY = ("bench", "demo", "emulator", "install")
+LINUX_ONLY = ("bench", "demo", "emulator")
 # The extra of the wheel that a command needs; the others need `runhcs`.
 COMMAND_EXTRAS = {"bench": "bench", "demo": "all"}
 

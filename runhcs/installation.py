@@ -1,4 +1,4 @@
-"""The names and paths of what `runhcs install` writes. Unlike `runhcs.install` it imports no build code."""
+"""The names and paths of what `runhcs install` writes. Unlike `runhcs.install.linux` it imports no build code."""
 
 from __future__ import annotations
 

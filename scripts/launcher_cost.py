@@ -34,7 +34,7 @@ from unittest import mock
 
 from launcher.linux import bundle as modules
 from launcher.linux.build import compile_launcher, with_settings
-from runhcs.install import python, write_interpreter
+from runhcs.install.linux import python, write_interpreter
 from runhcs.installation import NAME, ROOT, library
 from shim.api import task as api
 from shim.ttrpc.client import Client

@@ -14,7 +14,7 @@ from attrs.validators import min_len
 from bench.harness.dialects import DIALECTS, NEWEST, Dialect
 from bench.harness.go_programs import cache_directory
 from bench.harness.prerequisites import PrerequisiteError
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from shim.api.packing import pack
 from shim.api.runc_options import Options
 from shim.api.wellknown import Any as PackedAny

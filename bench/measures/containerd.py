@@ -21,7 +21,7 @@ from bench.harness.driver import new_id
 from bench.harness.go_programs import cache_directory
 from bench.harness.prerequisites import PrerequisiteError
 from runhcs.containerd.client import Client, ContainerdError
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 
 PROFILE = "containerd"
 MEASURES = ("Create", "Start", "Exec and Start", "Kill to exit", "Delete", "Create to running")

@@ -25,23 +25,25 @@ version = {version}
 """
 
 
-def text(runtimes: list[Runtime], major: int) -> str:
+def text(runtimes: list[Runtime], major: int, program: str = "", with_default: bool = True) -> str:
+    """`program`: the path of the shim; without it containerd searches its PATH."""
     version, plugin = FORMATS[major]
     section = f'plugins."{plugin}".containerd'
     out = [HEADER.format(major=major, version=version)]
-    if any(runtime.name == PROCESS for runtime in runtimes):
+    if with_default and any(runtime.name == PROCESS for runtime in runtimes):
         out.append(f"\n[{section}]\n  # For pods without a RuntimeClass.\n")
         out.append(f"  default_runtime_name = {_quoted(PROCESS)}\n")
-    out += [_runtime(runtime, f"{section}.runtimes.{runtime.name}") for runtime in runtimes]
+    out += [_runtime(runtime, f"{section}.runtimes.{runtime.name}", program) for runtime in runtimes]
     return "".join(out)
 
 
-def _runtime(runtime: Runtime, section: str) -> str:
+def _runtime(runtime: Runtime, section: str, program: str) -> str:
     lines = [
         "",
         f"# {runtime.summary[0].upper()}{runtime.summary[1:]}.",
         f"[{section}]",
         f"  runtime_type = {_quoted(RUNTIME_TYPE)}",
+        *([f"  runtime_path = {_quoted(program)}"] if program else []),
         "  # Annotations of pods, and of containers, that reach the shim: docs/reference/annotations.md.",
         f"  pod_annotations = {_list(VM_POD_PATTERNS if runtime.hypervisor else PROCESS_POD_PATTERNS)}",
         f"  container_annotations = {_list(CONTAINER_PATTERNS)}",

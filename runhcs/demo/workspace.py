@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from runhcs import emulator
 from runhcs.demo import DemoError
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from runhcs.installation import ROOT
 from shim.platform import host
 

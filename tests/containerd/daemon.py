@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from tests.support.eventually import eventually
 
 RUNTIME = "io.containerd.runhcs.v1"

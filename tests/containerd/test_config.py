@@ -16,7 +16,8 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from runhcs.config.containerd import FORMATS
-from runhcs.config.runtimes import DEFAULTS
+from runhcs.config.runtimes import DEFAULTS, runtimes
+from runhcs.install.containerd_config import effective_section, load, runtimes_text, with_import
 from tests.containerd.daemon import VERSIONS, Containerd
 
 STATUS = "/runtime.v1.RuntimeService/Status"
@@ -84,3 +85,29 @@ def test_cri_plugin_lists_every_runtime(version: str, start_containerd: Callable
         assert has["PodAnnotations"] == wanted[name]["pod_annotations"]
         assert has["ContainerAnnotations"] == wanted[name]["container_annotations"]
         assert (has["options"] or {}) == wanted[name].get("options", {})
+
+
+@pytest.mark.parametrize(("version", "config_version"), [("1.6", 2), ("1.7", 2), ("2.3", 2), ("2.3", 3)])
+def test_containerd_merges_the_file_of_runhcs_install(version: str, config_version: int, tmp_path: Path) -> None:
+    """The settings of the main file and of other imports stay, and the runtimes have the path of the shim."""
+    plugin = FORMATS[config_version - 1][1]
+    main, ours, shim = tmp_path / "config.toml", tmp_path / "runhcs.toml", "/opt/containerd-shim-runhcs-v1"
+    main.write_text(
+        f"version = {config_version}\nimports = ['other.toml']\n"
+        f"[plugins.'{plugin}'.cni]\n  conf_dir = '/main'\n"
+        f"[plugins.'{plugin}'.containerd.runtimes.runhcs-wcow-process.options]\n  Debug = true\n"
+    )
+    (tmp_path / "other.toml").write_text(f"version = {config_version}\n[timeouts]\n  'a' = '7s'\n")
+    section = effective_section(load(main, str(ours)), config_version)
+    ours.write_text(runtimes_text(runtimes(["runhcs-wcow-process"]), config_version, shim, section))
+    main.write_text(with_import(main.read_text(), str(ours)))
+
+    command = [str(VERSIONS[version] / "containerd"), "--config", str(main), "config", "dump"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stderr
+    dumped = tomllib.loads(result.stdout)
+    cri = dumped["plugins"]["io.containerd.cri.v1.runtime" if version == "2.3" else plugin]
+    runtime = cri["containerd"]["runtimes"]["runhcs-wcow-process"]
+    assert (runtime["runtime_path"], runtime["runtime_type"]) == (shim, "io.containerd.runhcs.v1")
+    assert runtime["options"] == {"Debug": True} and cri["cni"]["conf_dir"] == "/main"
+    assert cri["containerd"]["default_runtime_name"] == "runhcs-wcow-process" and dumped["timeouts"]["a"] == "7s"

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from runhcs.installation import NAME, library
 from shim.api import task as api
 from shim.ttrpc.client import Client

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from runhcs.task_events import KINDS, SERVICE, TASKS, exec_of
 from shim.api import task as api
 from shim.api.events_ttrpc import ForwardRequest

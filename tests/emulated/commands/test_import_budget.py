@@ -9,7 +9,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from runhcs.install import python as python_program
+from runhcs.install.linux import python as python_program
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from tests.support.import_budget import EXACT, FORBIDDEN, matching

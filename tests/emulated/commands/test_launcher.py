@@ -14,7 +14,7 @@ import pytest
 
 from launcher.linux.build import COMMON, FLAGS, SOURCES, compile_launcher, with_settings
 from launcher.linux.build_interpreter import NoInterpreterError, link_interpreter
-from runhcs.install import python
+from runhcs.install.linux import python
 from shim.api.bootstrap import BootstrapParams
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from runhcs.installation import ROOT
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as Packed

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runhcs.doctor import checks
-from runhcs.install import write_launcher
+from runhcs.install.linux import write_launcher
 from runhcs.installation import NAME, ROOT, library
 from tests.support.emulator import Emulator
 

@@ -1,0 +1,1 @@
+"""`runhcs install`: the shim on this machine. `linux` builds a launcher; `windows` installs the files of the zip."""

@@ -1,0 +1,135 @@
+"""`runhcs install` inside Wine: run by Python for Windows, from a copy of the unpacked zip.
+
+`python.exe install_driver.py EXE DIRECTORY SCENARIO`, as driver.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import winreg
+from typing import Any
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, ROOT)
+
+from shim.platform.windows import endpoint  # noqa: E402
+from tests.support.eventually import eventually  # noqa: E402
+from tests.wine.driver import PATIENCE, Shim, main  # noqa: E402
+from tests.wine.standby_driver import ON, told  # noqa: E402
+from tests.wine.start_driver import daemon_of, dial, end, start  # noqa: E402
+
+CONFIG = b"version = 2\r\n\r\n[plugins.'io.containerd.grpc.v1.cri'.cni]\r\n  bin_dir = 'C:\\cni'\r\n"
+SOURCE = r"SYSTEM\CurrentControlSet\Services\EventLog\Application\containerd-shim-runhcs"
+
+
+class Node:
+    def __init__(self, program: str, directory: str) -> None:
+        self.zip = os.path.join(directory, "unpacked")
+        # Wine has no CopyFile2, which Python would use.
+        shutil.copytree(os.path.dirname(program), self.zip, copy_function=shutil.copyfile)
+        self.root = os.path.join(directory, "installed")
+        self.containerd = os.path.join(directory, "containerd")
+        self.config = os.path.join(self.containerd, "config.toml")
+        os.mkdir(self.containerd)
+        with open(self.config, "wb") as file:
+            file.write(CONFIG)
+
+    def install(self, *arguments: str) -> dict[str, Any]:
+        options = ["--directory", self.root, "--config", self.config, "--runtime", "runhcs-wcow-process", "--json"]
+        done = subprocess.run(
+            [os.path.join(self.zip, "runhcs.exe"), "install", *options, *arguments],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    def versions(self) -> list[str]:
+        return sorted(os.listdir(os.path.join(self.root, "versions")))
+
+    def text(self, name: str = "config.toml") -> str:
+        with open(os.path.join(self.containerd, name), "rb") as file:
+            return file.read().decode()
+
+    def upgrade(self) -> dict[str, Any]:
+        """To a zip with another file."""
+        with open(os.path.join(self.zip, "LICENSE"), "ab") as file:
+            file.write(b"\n")
+        return self.install("--upgrade")
+
+
+def actions(report: dict[str, Any], *outcomes: str) -> list[str]:
+    """Wine derives access control lists from modes: they never equal those that were set."""
+    return [one["action"] for one in report["actions"] if one["outcome"] in outcomes and one["action"] != "protect"]
+
+
+def event_source() -> list[object]:
+    try:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, SOURCE) as key:
+            names = ("EventMessageFile", "TypesSupported")
+            return [value for name in names for value in winreg.QueryValueEx(key, name)]
+    except FileNotFoundError:
+        return []
+
+
+def installed(program: str, directory: str) -> Any:
+    """Install, install again, uninstall."""
+    node = Node(program, directory)
+    planned = node.install("--dry-run")
+    untouched = not os.path.exists(node.root) and node.text().encode() == CONFIG
+    first = node.install()
+    config, runtimes = node.text(), node.text("runhcs.toml")
+    version = subprocess.run([first["shim"], "-v"], capture_output=True, timeout=PATIENCE, check=True).stdout
+    tool = os.path.join(node.root, "runhcs.cmd")
+    tool_help = subprocess.run(["cmd", "/c", tool, "--help"], capture_output=True, timeout=PATIENCE, check=True).stdout
+    source = event_source()
+    second = node.install()
+    last = node.install("--uninstall")
+    return {
+        "planned": actions(planned, "planned"), "untouched": untouched, "first": actions(first, "changed"),
+        "config": config, "runtimes": runtimes, "shim": first["shim"], "version": version.decode(),
+        "tool": "doctor" in tool_help.decode(), "source": source, "second": actions(second, "changed", "planned"),
+        "last": actions(last, "changed"), "restored": node.text().encode() == CONFIG,
+        "left": [os.path.exists(node.root), os.listdir(node.containerd), event_source()],
+    }  # fmt: skip
+
+
+def upgraded(program: str, directory: str) -> Any:
+    """While a shim and its standby run from the first version."""
+    node = Node(program, directory)
+    first = node.install()
+    shim = Shim(first["shim"], directory, f"{os.path.basename(directory)}-1", "cmd /c exit 7")
+    code, text = start(shim, **ON)
+    assert code == 0, text
+    task = dial(shim)
+    task.create()
+    pipe = told(shim)
+    eventually(lambda: endpoint.exists(pipe), "the standby")
+    second = node.upgrade()
+    eventually(lambda: not endpoint.exists(pipe), "the exit of the standby")
+    both = node.versions() == sorted([first["version"], second["version"]])
+    task.start()
+    status = task.wait().exit_status
+    task.delete()
+    same_daemon = task.connect().shim_pid == daemon_of(shim)
+    kept = actions(node.install("--uninstall"), "kept")
+    node.install()
+    exited = end(shim, task)
+    removed = actions(node.install("--upgrade"), "changed")
+    return {
+        "new": second["shim"] != first["shim"], "kept": actions(second, "kept"), "both": both, "status": status,
+        "same_daemon": same_daemon, "kept_by_uninstall": kept, "exited": exited, "removed": removed,
+        "left": node.versions() == [second["version"]],
+    }  # fmt: skip
+
+
+def protected(program: str, directory: str) -> Any:
+    return Node(program, directory).install()["shim"]
+
+
+if __name__ == "__main__":
+    main(installed, upgraded, protected)
