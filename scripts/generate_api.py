@@ -132,7 +132,7 @@ class Module:
         out.line(0, "else:")
         out.blank(1)
         out.line(1, "def __getattr__(name):")
-        out.line(2, 'if name.startswith("__"):  # importing asks every module for its __path__')
+        out.line(2, 'if name.startswith("__"):  # the import system looks up __path__')
         out.line(3, "raise AttributeError(name)")
         out.line(2, f"import {self.name}{MORE} as more")
         out.blank(1)

@@ -66,7 +66,7 @@ class Screen:
         text.rstrip()
         text.truncate(self.width, overflow="ellipsis")
         with self._lock:
-            # Captured, because rich exits the process if the reader of a pipe has gone; there is still to clean up.
+            # Captured, because rich exits the process on a closed pipe, before the cleanup.
             with self._console.capture() as capture:
                 self._console.print(text, soft_wrap=True)
             try:
@@ -124,12 +124,12 @@ class Screen:
         """A bar for each phase, all on one scale."""
         phases = list(phases)
         total = max((phase.end for phase in phases), default=0.0) or 1.0
-        room = self.width - 28
+        scale = self.width - 28
         for phase in phases:
-            first, last = phase.begin / total * room, phase.end / total * room
-            blank = min(int(first), room - 1)
+            first, last = phase.begin / total * scale, phase.end / total * scale
+            blank = min(int(first), scale - 1)
             whole, part = divmod(round((last - blank) * 8), 8)
-            bar = ("█" * whole + _EIGHTHS[part].strip())[: room - blank] or "▏"
+            bar = ("█" * whole + _EIGHTHS[part].strip())[: scale - blank] or "▏"
             self.line(f"    {phase.name:<11} ", (f"{phase.length:8.1f} ms", "bold"), f" {' ' * blank}", (bar, "cyan"))
 
 

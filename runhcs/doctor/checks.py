@@ -61,8 +61,8 @@ def containerd_version(program: str) -> Check:
         if host.IS_EMULATED:
             step += "; `runhcs demo` and the tests also run shims without it"
         return Check("containerd", "warn", "not in PATH", step)
-    said = output(path, "--version") or ""
-    match = re.search(r"v?(\d+)\.(\d+)\.(\d+)", said)
+    text = output(path, "--version") or ""
+    match = re.search(r"v?(\d+)\.(\d+)\.(\d+)", text)
     if match is None:
         step = f"run `{path} --version`: is it containerd?"
         return Check("containerd", "warn", f"{path} prints no version", step)
@@ -80,8 +80,8 @@ def shim_in(path: str, whose: str, install: str = "run `runhcs install`") -> Che
     if found is None:
         step = f"{install}, into a directory of that PATH"
         return Check("shim", "fail", f"{name} is not in the PATH of {whose}", step)
-    said = output(found, "-v") or ""
-    match = re.search(r"Version:\s*(\S+)", said)
+    text = output(found, "-v") or ""
+    match = re.search(r"Version:\s*(\S+)", text)
     if match is None:
         step = f"its checkout, environment or directory was removed: {install} again"
         return Check("shim", "fail", f"{found} does not run", step)
@@ -112,8 +112,8 @@ def _checkout(launcher: str) -> Path | None:
 
 
 def _is_behind(launcher: str, root: Path) -> bool:
-    made = _program(launcher).stat().st_mtime
-    return any(path.stat().st_mtime > made for path in (root / "shim").rglob("*.py"))
+    compiled = _program(launcher).stat().st_mtime
+    return any(path.stat().st_mtime > compiled for path in (root / "shim").rglob("*.py"))
 
 
 def containerd_config(path: str) -> Check:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        if name.startswith("__"):  # importing asks every module for its __path__
+        if name.startswith("__"):  # the import system looks up __path__
             raise AttributeError(name)
         import shim.api.types_more as more
 
