@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # These need the emulator, which does not run on Windows.
 LINUX_ONLY = ("bench", "demo", "emulator")
 # The extra of the wheel that a command needs; the others need `runhcs`.
-COMMAND_EXTRAS = {"bench": "bench", "demo": "all"}
+COMMAND_EXTRAS = {"bench": "bench", "demo": "runhcs,emulator", "emulator": "runhcs,emulator"}
 
 
 def available() -> dict[str, tuple[str, str]]:

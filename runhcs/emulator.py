@@ -67,9 +67,9 @@ def _configure_fault(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     add = verbs.add_parser("add", help="add a fault")
     add.add_argument("--call", required=True, help="the export, e.g. HcsStartComputeSystem, or * for any")
-    add.add_argument("--nth", type=int, help="only the nth call from now (default: every call)")
+    add.add_argument("--nth", type=_count, help="only the nth call from now (default: every call)")
     add.add_argument("--error", type=_hresult, help="fail with this HRESULT, e.g. 0x80370109")
-    add.add_argument("--delay", type=float, default=0.0, metavar="SECONDS", help="delay the call")
+    add.add_argument("--delay", type=_seconds, default=0.0, metavar="SECONDS", help="delay the call")
     add.add_argument("--crash-vm", action="store_true", help="kill the worker process of the VM of this call")
     add.add_argument("--disconnect", action="store_true", help="drop the caller's connection")
     add.add_argument(
@@ -96,6 +96,22 @@ def _hresult(text: str) -> int:
         return int(text, 16) & 0xFFFFFFFF
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not an HRESULT such as 0x80370109") from None
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a count: give 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a duration: give seconds, such as 0.5")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
