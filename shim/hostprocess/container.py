@@ -52,9 +52,9 @@ class HostProcessContainer(BaseContainer):
         self.root = root
         self.ledger = ledger
         self.system: JobSystem
-        #: Its root directory as seen outside the job; and destinations that only the job sees.
+        #: Its root directory as seen outside the job; and what is bound at paths that only the job sees.
         self._files = ""
-        self._destinations: list[str] = []
+        self._bound: list[mounts.HostMount] = []
         self._job = job
         self._entry = entry
         self._init: JobProcess | None = None
@@ -114,7 +114,8 @@ class HostProcessContainer(BaseContainer):
         files = plan.acquire(self.ledger).path
         if job.can_bind:
             job.bind(files, self.root, False)
-            self._files = files if files.endswith(("/", "\\")) else f"{files}/"
+            self._files = paths.with_separator(files)
+            self._bound.append(mounts.HostMount(self._files, self.root, False))
         else:
             self._files = self.root
             self.ledger.enter("mount_point", directory=self.root)
@@ -131,7 +132,7 @@ class HostProcessContainer(BaseContainer):
     def _mount(self, mount: mounts.HostMount) -> None:
         mounts.add(self._job, mount, self._files, self._warn)
         if self._job.can_bind:
-            self._destinations.append(mount.destination)
+            self._bound.append(mount)
 
     # Processes.
 
@@ -183,13 +184,16 @@ class HostProcessContainer(BaseContainer):
         return process
 
     def _make_directory(self, directory: str) -> None:
-        """Create the working directory of a process, if it does not exist. Bind mounts are visible to the job only."""
-        if paths.is_below(directory, self.root):
-            directory = paths.below(self._files, directory[len(self.root) - 1 :])
-        elif any(paths.is_below(directory, mounted) for mounted in self._destinations):
-            return
+        """Create the working directory of a process, if it does not exist: on the host, and where it is bound.
+
+        CreateProcess looks it up in the caller's view of the files. The shim is outside the job, so what is bound for
+        the job does not count, and the call fails with ERROR_DIRECTORY (267)
+        (https://github.com/microsoft/hcsshim/blob/main/internal/jobcontainers/jobcontainer.go).
+        """
         try:
             jobs.make_directory(directory)
+            if (bound := mounts.innermost(self._bound, directory)) is not None and not bound.read_only:
+                jobs.make_directory(bound.source_of(directory))
         except OSError as error:
             raise JobError(
                 DIRECTORY, f"the working directory {directory!r} cannot be created: {error.strerror}"

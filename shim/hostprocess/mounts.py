@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shim.container.mounts import PIPE, mapped_directory, source_and_destination
 from shim.container.process_document import is_absolute_in_container
-from shim.hostprocess.paths import below
+from shim.hostprocess.paths import below, is_below, with_separator
 from shim.oci.errors import InvalidSpec
 from shim.platform import jobs
 
@@ -30,6 +30,17 @@ class HostMount:
         self.source = source
         self.destination = destination
         self.read_only = read_only
+
+    def source_of(self, path: str) -> str:
+        """The host's path of a path at or below the destination."""
+        rest = path[len(self.destination.rstrip("\\/")) :]
+        return below(with_separator(self.source), rest)
+
+
+def innermost(bound: list[HostMount], path: str) -> HostMount | None:
+    """The mount that a path is in; of mounts in mounts, the innermost."""
+    found = [mount for mount in bound if is_below(path, mount.destination)]
+    return max(found, key=lambda mount: len(mount.destination), default=None)
 
 
 def from_spec(spec: Spec) -> list[HostMount]:

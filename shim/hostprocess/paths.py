@@ -58,6 +58,13 @@ def below(root: str, path: str) -> str:
     return root + path.replace("\\", separator).replace("/", separator).strip(separator)
 
 
+def with_separator(path: str) -> str:
+    r"""A directory of the host with a separator at its end. In a `\\?\` path `/` is no separator."""
+    if path.endswith(("/", "\\")):
+        return path
+    return f"{path}/" if path.startswith("/") else f"{path}\\"
+
+
 def is_below(path: str, parent: str) -> bool:
     path, parent = (text.replace("/", "\\").rstrip("\\").lower() + "\\" for text in (path, parent))
     return path.startswith(parent)

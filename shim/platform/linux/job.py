@@ -14,7 +14,7 @@ import time
 from _thread import allocate_lock, start_new_thread
 
 from shim.platform import command_line
-from shim.platform.job_types import ALREADY_EXISTS, GENERAL_FAILURE, INVALID_PARAMETER, JobError
+from shim.platform.job_types import ALREADY_EXISTS, DIRECTORY, GENERAL_FAILURE, INVALID_PARAMETER, JobError
 from shim.platform.linux import job_channel, job_mounts, job_process, job_stats, job_users
 from shim.platform.linux.job_cgroups import Groups
 from shim.platform.linux.job_channel import Channel
@@ -119,6 +119,9 @@ class Job:
 
     def spawn(self, launch: Launch) -> job_process.JobProcess:
         line = launch.command_line
+        if not launch.arguments and not os.path.isdir(job_mounts.posix(launch.directory)):
+            # As CreateProcess: in the view of its caller, where the job's bind mounts do not exist.
+            raise JobError(DIRECTORY, f"{line!r} cannot be started: {launch.directory!r} is not a directory of the host")
         if launch.arguments:
             programs, arguments, tail = launch.arguments[:1], launch.arguments, ""
         else:

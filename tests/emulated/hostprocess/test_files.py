@@ -50,6 +50,14 @@ class TestRootDirectory:
         cwd = windows_path(jobs.place / "made" / "here")
         assert jobs.output("c1", "sh", "-c", "pwd", process={"cwd": cwd}).strip() == str(jobs.place / "made" / "here")
         assert (jobs.shims.image / "made" / "here").is_dir()
+        assert (jobs.place / "made" / "here").is_dir(), "CreateProcess looks for it on the host"
+
+    def test_working_directory_that_only_the_image_has_is_created_on_the_host(self, jobs: Jobs) -> None:
+        (jobs.shims.image / "kube-proxy").mkdir()
+        (jobs.shims.image / "kube-proxy" / "note").write_text("in the image\n")
+        process = {"cwd": "$env:CONTAINER_SANDBOX_MOUNT_POINT/kube-proxy/"}
+        assert jobs.output("c1", "sh", "-c", "cat note", process=process) == "in the image\n"
+        assert (jobs.place / "kube-proxy").is_dir() and not (jobs.place / "kube-proxy" / "note").exists()
 
     @pytest.mark.parametrize("root", ["C:\\Windows\\x", "c:/", "relative", "C:\\x\\..\\y"])
     def test_invalid_root_paths_are_refused(self, jobs: Jobs, root: str) -> None:
@@ -95,6 +103,17 @@ class TestMounts:
         assert text.splitlines() == ["a note", "read-only", "new"]
         assert (data / "file").read_text() == "new\n"
         assert str(there) not in Path("/proc/self/mountinfo").read_text()
+
+    @pytest.mark.parametrize("below", ["", "a/b"])
+    def test_working_directory_in_mount(self, jobs: Jobs, below: str) -> None:
+        data, there = jobs.shims.directory / "data", jobs.shims.directory / "there"
+        data.mkdir()
+        mounts = [{"source": str(data), "destination": windows_path(there)}]
+        process = {"cwd": windows_path(there / below)}
+        assert jobs.output("c1", "sh", "-c", "pwd; touch file", mounts=mounts, process=process).strip() == str(
+            there / below
+        )
+        assert (data / below / "file").exists() and not (there / below / "file").exists()
 
     def test_nested_bind_mount_does_not_propagate_to_host(self, jobs: Jobs) -> None:
         with shared_mount(jobs.shims.directory / "pods") as pods:

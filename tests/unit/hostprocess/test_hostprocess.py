@@ -73,6 +73,23 @@ class TestRootDirectory:
         assert paths.is_below("c:/HPC", "C:\\hpc\\") and paths.is_below("C:\\hpc\\x", "C:\\hpc\\")
         assert not paths.is_below("C:\\hpc2", "C:\\hpc\\")
 
+    @pytest.mark.parametrize(
+        ("path", "source"),
+        [
+            ("C:\\hpc\\kube-proxy", "\\\\?\\Volume{x}\\kube-proxy"),
+            ("c:\\HPC/a/b/", "\\\\?\\Volume{x}\\a\\b"),
+            ("C:\\hpc\\data\\x", "D:\\data\\x"),
+            ("C:\\data", None),
+        ],
+    )
+    def test_innermost_mount_and_its_source(self, path: str, source: str | None) -> None:
+        bound = [
+            mounts.HostMount("\\\\?\\Volume{x}", "C:\\hpc\\", False),
+            mounts.HostMount("D:\\data", "C:\\hpc\\data", False),
+        ]
+        found = mounts.innermost(bound, path)
+        assert (found and found.source_of(path)) == source
+
     def test_root_directory_on_emulator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HCS_EMULATOR_DIR", "/e")
         assert job_mounts.posix("C:\\a\\b\\") == "/a/b"
