@@ -53,6 +53,7 @@ ERROR_DIR_NOT_EMPTY = 0x80070091
 ERROR_BUSY = 0x800700AA
 ERROR_ALREADY_EXISTS = 0x800700B7
 ERROR_NOT_FOUND = 0x80070490
+ERROR_FLT_INSTANCE_NOT_FOUND = 0x801F0015
 
 HCN_E_NETWORK_NOT_FOUND = 0x803B0001
 HCN_E_ENDPOINT_NOT_FOUND = 0x803B0002
@@ -100,6 +101,7 @@ MESSAGES = {
     ERROR_BUSY: "The requested resource is in use.",
     ERROR_ALREADY_EXISTS: "Cannot create a file when that file already exists.",
     ERROR_NOT_FOUND: "Element not found.",
+    ERROR_FLT_INSTANCE_NOT_FOUND: "The filter has no instance on the volume.",
     HCN_E_NETWORK_NOT_FOUND: "The network was not found.",
     HCN_E_ENDPOINT_NOT_FOUND: "The endpoint was not found.",
     HCN_E_ENDPOINT_ALREADY_ATTACHED: "Cannot attach an endpoint that is already attached.",

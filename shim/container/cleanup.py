@@ -14,6 +14,8 @@ _NOT_FOUND = frozenset((0x80070002, 0x80070003, 0x80070490))
 # … and with these while it is in use: sharing violation, busy, files open.
 _IN_USE = frozenset((0x80070020, 0x800700AA, 0x80070961))
 _RETRY_SECONDS = 0.05
+# After a terminate without an exit event: open the system again.
+_REOPEN_SECONDS = 1.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,31 +23,44 @@ if TYPE_CHECKING:
 
 
 def release_system(fields: dict[str, str], deadline: float) -> None:
-    """Terminate a compute system and wait for its exit."""
+    """Terminate a compute system and wait for its exit.
+
+    HCS accepts a terminate before it knows whether the system has stopped meanwhile, and then sends no exit event. So
+    the system is opened again from time to time: if it does not exist any more, it is released.
+    """
+    while not _terminate(fields["id"], deadline):
+        pass
+
+
+def _terminate(id: str, deadline: float) -> bool:
+    """False if it may exist still and there is time for another try."""
     from shim.hcs_bindings.system import ComputeSystem
 
     try:
-        system = ComputeSystem.open(fields["id"])
+        system = ComputeSystem.open(id)
     except errors.HcsError as error:
         if errors.is_not_exist(error):
-            return
+            return True
         raise
+    left = deadline - time.monotonic()
     try:
         if system.terminate():
-            system.wait_exit(max(0.1, deadline - time.monotonic()))
+            system.wait_exit(max(0.1, min(left, _REOPEN_SECONDS)))
     except errors.HcsError as error:
+        if errors.is_timeout(error) and left > _REOPEN_SECONDS:
+            return False
         if not (errors.is_stopped_or_stopping(error) or errors.is_not_exist(error) or errors.is_invalid_state(error)):
             raise
     finally:
         system.close()
+    return True
 
 
 def release_layer(fields: dict[str, str], deadline: float) -> None:
-    """Remove the filter from a scratch layer and unmount its disk. Both steps, even if the first has nothing to do."""
-    from shim.hcs_bindings.storage import deactivate_layer, unprepare_layer
+    """Remove the filter from a scratch layer and unmount its disk."""
+    from shim.hcs_bindings import storage
 
-    _layer_step(unprepare_layer, fields["path"], deadline)
-    _layer_step(deactivate_layer, fields["path"], deadline)
+    _release_scratch(storage.unprepare_layer, fields["path"], deadline)
 
 
 def release_overlay(fields: dict[str, str], deadline: float) -> None:
@@ -56,8 +71,32 @@ def release_overlay(fields: dict[str, str], deadline: float) -> None:
         if volume := storage.layer_mount_path(path):
             storage.detach_overlay_filter(volume)
 
-    _layer_step(detach, fields["path"], deadline)
-    _layer_step(storage.deactivate_layer, fields["path"], deadline)
+    _release_scratch(detach, fields["path"], deadline)
+
+
+def _release_scratch(remove_filter: Callable[[str], None], path: str, deadline: float) -> None:
+    """Both steps, whatever the first returns. A shim may be killed between any two calls, and after a restart of the
+    machine nothing is mounted: the codes for a step that has nothing to do differ between builds and are not
+    documented. What counts is whether the layer is mounted afterwards.
+    """
+    from shim.hcs_bindings import storage
+
+    first = _try_layer_step(remove_filter, path, deadline)
+    last = _try_layer_step(storage.deactivate_layer, path, deadline)
+    if last is None or not _is_mounted(path):
+        return
+    raise first or last
+
+
+def _is_mounted(path: str) -> bool:
+    from shim.hcs_bindings import storage
+
+    try:
+        return bool(storage.layer_mount_path(path))
+    except errors.HcsError as error:
+        if errors.is_service_lost(error):
+            raise
+        return errors.normalise(error.code) in _IN_USE
 
 
 def release_cim(fields: dict[str, str], deadline: float) -> None:
@@ -67,17 +106,23 @@ def release_cim(fields: dict[str, str], deadline: float) -> None:
 
 
 def _layer_step(step: Callable[[str], None], path: str, deadline: float) -> None:
+    if (error := _try_layer_step(step, path, deadline)) is not None:
+        raise error
+
+
+def _try_layer_step(step: Callable[[str], None], path: str, deadline: float) -> errors.HcsError | None:
+    """Its error, if it failed; None if there was nothing to do."""
     while True:
         try:
             step(path)
-            return
+            return None
         except errors.HcsError as error:
             code = errors.normalise(error.code)
             if code in _NOT_FOUND:
-                return
+                return None
             # A system that has just exited may still hold it for a moment.
             if code not in _IN_USE or time.monotonic() + _RETRY_SECONDS > deadline:
-                raise
+                return error
         time.sleep(_RETRY_SECONDS)
 
 

@@ -13,6 +13,9 @@ creates an empty disk.
 
 A volume that a compute system was created on is in use: it can be neither unprepared nor deactivated until the system
 has exited.
+
+Windows does not document what these calls return in the wrong state. Here it is what the filter manager and the volume
+would return: callers that expect "not found" fail.
 """
 
 from __future__ import annotations
@@ -26,8 +29,10 @@ from hcs_emulator.service.errors import (
     ERROR_ALREADY_EXISTS,
     ERROR_BUSY,
     ERROR_FILE_EXISTS,
+    ERROR_FLT_INSTANCE_NOT_FOUND,
     ERROR_INVALID_PARAMETER,
     ERROR_NOT_FOUND,
+    ERROR_NOT_READY,
     ERROR_PATH_NOT_FOUND,
     ERROR_SHARING_VIOLATION,
     HCS_E_INVALID_LAYER,
@@ -162,7 +167,7 @@ class Layers:
     def unprepare(self, path: str | None) -> None:
         volume = self._active(path)
         if volume is None or not volume.prepared:
-            raise HcsError(ERROR_NOT_FOUND, f"layer {path} is not prepared", data=path)
+            raise HcsError(ERROR_FLT_INSTANCE_NOT_FOUND, f"layer {path} is not prepared", data=path)
         self._require_unused(volume)
         mounts.unmount(volume.mount_point)
         volume.prepared = False
@@ -264,7 +269,7 @@ class Layers:
         layer = absolute(path)
         volume = self._by_layer.get(layer)
         if volume is None and os.path.exists(os.path.join(layer, SANDBOX)):
-            raise HcsError(ERROR_NOT_FOUND, f"layer {layer} is not active", data=layer)
+            raise HcsError(ERROR_NOT_READY, f"layer {layer} is not active", data=layer)
         return volume
 
     def _require_unused(self, volume: Volume) -> None:

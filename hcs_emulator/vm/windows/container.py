@@ -44,6 +44,8 @@ class GuestContainer:
         self.silo_started: Callable[[int], None] = lambda _: None
         self._resources = resources
         self._instance = instance
+        #: Of processes that have exited, by pid.
+        self.exit_codes: dict[int, int] = {}
         self._processes: dict[int, asyncio.Future[int]] = {}
         self._running: dict[int, SiloProcess] = {}
         self._stopping = ""
@@ -158,8 +160,13 @@ class GuestContainer:
         self._relay(process, connections)
         self._processes[process.pid] = process.exited
         self._running[process.pid] = process
-        process.exited.add_done_callback(lambda _: self._running.pop(process.pid, None))
+        process.exited.add_done_callback(lambda exited: self._forget(process.pid, exited.result()))
         return process.pid
+
+    def _forget(self, pid: int, code: int) -> None:
+        self._running.pop(pid, None)
+        self._processes.pop(pid, None)
+        self.exit_codes[pid] = code
 
     def _relay(self, process: SiloProcess, connections: dict[str, Any]) -> None:
         if "StdIn" in connections and process.stdin is not None:

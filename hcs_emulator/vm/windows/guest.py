@@ -12,6 +12,7 @@ from typing import Any
 
 from hcs_emulator.service.errors import (
     E_FAIL,
+    ERROR_NOT_FOUND,
     HCS_E_INVALID_JSON,
     HCS_E_PROTOCOL_ERROR,
     HCS_E_SYSTEM_ALREADY_EXISTS,
@@ -215,8 +216,13 @@ class GuestService:
 
     async def _wait(self, identifier: str, message: Message) -> Message:
         timeout = message.get("TimeoutInMs", INFINITE)
-        code = await self._find(identifier).wait(message["ProcessId"], None if timeout == INFINITE else timeout / 1000)
-        return {"ExitCode": code}
+        container, pid = self._find(identifier), message["ProcessId"]
+        code = container.exit_codes.get(pid)
+        if code is not None:
+            # A guest forgets a process when it exits. The answer is an error, with the exit code.
+            gone = error_response(HcsError(ERROR_NOT_FOUND, f"{identifier} has no process {pid}", data=str(pid)))
+            return gone | ({"ExitCode": code} if code else {})
+        return {"ExitCode": await container.wait(pid, None if timeout == INFINITE else timeout / 1000)}
 
     async def _signal(self, identifier: str, message: Message) -> Message:
         process = self._find(identifier).running(message["ProcessId"])

@@ -121,7 +121,7 @@ class Job:
         line = launch.command_line
         if not launch.arguments and not os.path.isdir(job_mounts.posix(launch.directory)):
             # As CreateProcess: in the view of its caller, where the job's bind mounts do not exist.
-            raise JobError(DIRECTORY, f"{line!r} cannot be started: {launch.directory!r} is not a directory of the host")
+            raise JobError(DIRECTORY, f"{line!r} cannot be started: {launch.directory!r} is no directory of the host")
         if launch.arguments:
             programs, arguments, tail = launch.arguments[:1], launch.arguments, ""
         else:

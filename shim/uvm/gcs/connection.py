@@ -10,7 +10,14 @@ from __future__ import annotations
 import json
 from threading import Lock
 
-from shim.hcs_bindings.errors import OPERATION_TIMEOUT, SYSTEM_ALREADY_STOPPED, UNEXPECTED, HcsError
+from shim.hcs_bindings.errors import (
+    NOT_FOUND,
+    OPERATION_TIMEOUT,
+    SYSTEM_ALREADY_STOPPED,
+    UNEXPECTED,
+    HcsError,
+    normalise,
+)
 from shim.spans import GUEST, span
 from shim.uvm.gcs import protocol
 from shim.uvm.gcs.bridge import RPC_TIMEOUT, Bridge, BridgeError, GuestError
@@ -111,8 +118,7 @@ class GcsConnection:
         """Call back once, from any thread, with the exit code; UNKNOWN_EXIT when the guest cannot report it."""
 
         def answered(body: Document | None, error: BridgeError | None) -> None:
-            failed = body is None or int(body.get("Result") or 0) & 0x80000000
-            callback(UNKNOWN_EXIT if body is None or failed else int(body.get("ExitCode") or 0))
+            callback(UNKNOWN_EXIT if body is None else _exit_code(body))
 
         request = self._body(id, {"ProcessId": pid, "TimeoutInMs": NO_TIMEOUT})
         try:
@@ -197,6 +203,15 @@ class GcsConnection:
         for callback in callbacks:
             callback()
         self._on_closed(str(reason))
+
+
+def _exit_code(body: Document) -> int:
+    """A guest forgets a process when it has exited, and answers a later wait with ERROR_NOT_FOUND and the exit code; 0
+    is left out (https://github.com/microsoft/hcsshim/blob/main/internal/gcs/process.go)."""
+    result = int(body.get("Result") or 0)
+    if result & 0x80000000 and normalise(result) != NOT_FOUND:
+        return UNKNOWN_EXIT
+    return int(body.get("ExitCode") or 0)
 
 
 def _text(document: Document) -> str:

@@ -14,6 +14,8 @@ from tests.support.emulator import Emulator
 from tests.support.wire_client import EXITED, WireClient
 
 NOT_FOUND = 0x80070490
+NOT_READY = 0x80070015
+NO_FILTER = 0x801F0015
 PATH_NOT_FOUND = 0x80070003
 EXISTS = 0x800700B7
 FILE_EXISTS = 0x80070050
@@ -59,9 +61,9 @@ def test_scratch_layer_lifecycle(
     assert client.call("DestroyLayer", scratch).hresult == SHARING_VIOLATION
     client.ok("UnprepareLayer", scratch)
     assert emulator.mounts() == []
-    assert client.call("UnprepareLayer", scratch).hresult == NOT_FOUND
+    assert client.call("UnprepareLayer", scratch).hresult == NO_FILTER
     client.ok("DeactivateLayer", scratch)
-    assert client.call("DeactivateLayer", scratch).hresult == NOT_FOUND
+    assert client.call("DeactivateLayer", scratch).hresult == NOT_READY
     assert list((emulator.directory / "volumes").iterdir()) == []
     assert not (tmp_path / "top" / "Files" / "written").exists()
     # What was written is on the disk and shows again when the layer is prepared again.

@@ -197,6 +197,22 @@ def test_process_exit_calls_back_once(script: Script) -> None:
     assert script.received == [("WaitForProcess", {"ContainerId": "c1", "ProcessId": 1001, "TimeoutInMs": 0xFFFFFFFF})]
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"Result": -2147023728, "ExitCode": 7}, 7),  # 0x80070490
+        ({"Result": 0x80070490}, 0),
+        ({"Result": -1070137074, "ExitCode": 7}, -1),  # 0xC037010E
+    ],
+)
+def test_process_that_exited_before_the_wait(script: Script, answer: dict[str, int], code: int) -> None:
+    codes: list[int] = []
+    reported = threading.Event()
+    script.answers["WaitForProcess"] = answer
+    script.gcs.on_process_exit("c1", 1001, lambda code: (codes.append(code), reported.set()))
+    assert reported.wait(60) and codes == [code]
+
+
 def test_failed_response_raises_hcs_error(script: Script) -> None:
     record = {"Result": -1, "Message": "no such container", "ModuleName": "gcs"}
     script.answers["Start"] = {"Result": -1070137074, "ErrorMessage": "x", "ErrorRecords": [record]}  # 0xC037010E
