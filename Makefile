@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-wine lint lock bench demo dist-windows clean
+.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-wine lint lock bench demo dist-windows wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -47,13 +47,18 @@ test-wine: dist-windows ## the Windows distribution, as built, under Wine, with 
 dist-windows: native ## the zip for Windows nodes, under dist/
 	$(BIN)/python scripts/dist_windows.py
 
-lint: $(STAMP) ## ruff and mypy --strict
+wheels: $(STAMP) ## the wheels, under dist/: for any system, and for Linux with compiled programs
+	$(BIN)/python scripts/wheels.py
+
+lint: $(STAMP) ## ruff, mypy --strict, actionlint
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file launcher/windows/mypy.ini
+	scripts/actionlint.sh
 
-lock: ## resolve requirements/dev.in into the lock file
+lock: ## resolve the files in requirements/ into lock files
 	uv pip compile -q --python-version 3.11 --generate-hashes --no-emit-index-url --no-header requirements/dev.in -o requirements/dev.lock
+	uv pip compile -q --python-version 3.12 --python-platform windows --generate-hashes --no-emit-index-url --no-header requirements/windows.in -o requirements/windows.lock
 
 bench: native ## latency benchmarks, ours and Go's interleaved
 	$(BIN)/python -m bench

@@ -18,6 +18,8 @@ from pathlib import Path
 NATIVE = Path(__file__).resolve().parent
 LIBRARY = NATIVE / "library"
 OUTPUT = NATIVE / "build"
+# A file beside the programs of a wheel that contains them: pip does not preserve the times of files.
+PREBUILT = "prebuilt"
 
 _WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wshadow", "-Wvla"]
 WARNINGS = ["-std=c11", *_WARNINGS]
@@ -55,6 +57,8 @@ def run_compiler(arguments: list[str], output: Path) -> None:
 
 
 def _is_current(output: Path, inputs: list[Path]) -> bool:
+    if output.exists() and (output.parent / PREBUILT).exists():
+        return True
     newest = max(path.stat().st_mtime for path in [*inputs, Path(__file__)])
     return output.exists() and output.stat().st_mtime >= newest
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.wheel import PACKAGES, ROOT, build_wheel
+from tests.support.wheel import PACKAGES, ROOT, build_prebuilt_wheel, build_wheel
 
 TIMEOUT = 280
 
@@ -30,9 +30,10 @@ class Environment:
         done = subprocess.run([*pip, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """With nothing of the tree in the path."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "HCS_"))}
+        environment |= variables
         command = [str(self.directory / "bin" / program), *arguments]
         return subprocess.run(
             command, cwd=self.directory, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
@@ -83,3 +84,17 @@ def test_install_with_all_extras_runs_every_command(wheel: Path, constraints: Pa
     script = "import runhcs.containerd.sandboxes, hcs_emulator.service.__main__, bench.__main__"
     done = environment.run("python", "-c", script)
     assert done.returncode == 0, done.stderr
+
+
+def test_prebuilt_wheel_needs_no_compiler(wheel: Path, constraints: Path, tmp_path: Path) -> None:
+    prebuilt = build_prebuilt_wheel(wheel, tmp_path)
+    assert "linux" in prebuilt.name
+    environment = Environment(tmp_path / "env")
+    environment.install("-c", str(constraints), f"{prebuilt}[runhcs,emulator]")
+    script = "from hcs_emulator.native.build import build; print(*build())"
+    done = environment.run("python", "-c", script, CC="/bin/false")
+    assert done.returncode == 0 and str(tmp_path / "env") in done.stdout, done.stderr
+    bindir = tmp_path / "bin"
+    done = environment.run("runhcs", "install", "--no-link-interpreter", "--bindir", str(bindir), CC="/bin/false")
+    assert done.returncode == 0, done.stderr
+    assert (bindir / "containerd-shim-runhcs-v1").read_bytes()[:4] == b"\x7fELF", "compiled, not a script"

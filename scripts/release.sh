@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Builds everything that a release consists of, into dist/release, and checks it (docs/how-to/releasing.md):
+# the zip for Windows nodes, its SBOM, the wheels, and SHA256SUMS.
+#   scripts/release.sh [TAG]     TAG, such as v0.1.0, must be the version of the project
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
+grep -qx "VERSION = \"$version\"" shim/version.py || { echo "pyproject.toml and shim/version.py differ" >&2; exit 1; }
+if [ $# -gt 0 ] && [ "$1" != "v$version" ]; then
+    echo "the tag $1 is not v$version, the version of pyproject.toml" >&2
+    exit 1
+fi
+
+echo "== generated files are current"
+make --no-print-directory proto native docs
+git diff --exit-code
+
+echo "== the zip for Windows, twice: the builds must be identical"
+make --no-print-directory dist-windows
+zip=$(echo dist/containerd-shim-runhcs-"$version"-windows-*.zip)
+first=$(sha256sum <"$zip")
+make --no-print-directory dist-windows
+[ "$(sha256sum <"$zip")" = "$first" ] || { echo "two builds of $zip differ" >&2; exit 1; }
+
+echo "== the wheels"
+make --no-print-directory wheels
+
+release=dist/release
+rm -rf "$release"
+mkdir -p "$release"
+cp "$zip" dist/*.whl "$release"
+unzip -qjo "$zip" '*.cdx.json' -d "$release" || { echo "$zip contains no SBOM" >&2; exit 1; }
+(cd "$release" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
