@@ -186,6 +186,7 @@ def warm_up(context: ShimContext) -> None:
     except InvalidSpec:
         return  # Create reports it
     if options.values.sandbox_isolation == runtime_options.HYPERVISOR:
-        __import__("shim.uvm.container")
-        __import__("shim.uvm.sandbox_vm")
-        __import__("shim.uvm.windows.guest")
+        from shim.uvm import container, sandbox_vm
+        from shim.uvm.windows import guest
+
+        _ = container, sandbox_vm, guest
