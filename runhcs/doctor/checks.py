@@ -8,13 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 from attrs.validators import in_, min_len
 
+from runhcs.install import containerd_config as install_config
 from runhcs.installation import NAME, ROOT, library
 from shim.platform import host
 from shim.version import VERSION
@@ -80,6 +80,11 @@ def shim_in(path: str, whose: str, install: str = "run `runhcs install`") -> Che
     if found is None:
         step = f"{install}, into a directory of that PATH"
         return Check("shim", "fail", f"{name} is not in the PATH of {whose}", step)
+    return shim(found, f"in the PATH of {whose}", install)
+
+
+def shim(found: str, where: str, install: str = "run `runhcs install`") -> Check:
+    """Whether this program runs and has this version."""
     text = output(found, "-v") or ""
     match = re.search(r"Version:\s*(\S+)", text)
     if match is None:
@@ -93,7 +98,7 @@ def shim_in(path: str, whose: str, install: str = "run `runhcs install`") -> Che
     if root is not None and _is_behind(found, root):
         step = "it imports the changed sources, which takes longer: run `runhcs install` again"
         return Check("shim", "note", f"{found} was installed before its sources were changed", step)
-    return Check("shim", "ok", f"{match[1]}, {found}, in the PATH of {whose}")
+    return Check("shim", "ok", f"{match[1]}, {found}, {where}")
 
 
 def _program(launcher: str) -> Path:
@@ -119,23 +124,40 @@ def _is_behind(launcher: str, root: Path) -> bool:
 def containerd_config(path: str) -> Check:
     """Only CRI needs the runtime in the configuration; ctr names it on the command line."""
     try:
-        settings = tomllib.loads(Path(path).read_text())
-    except FileNotFoundError:
+        files = install_config.load(Path(path))
+    except FileNotFoundError as error:
+        if error.filename != path:
+            step = "remove the import, or create the file: containerd does not start without it"
+            return Check("config", "fail", f"{path} imports {error.filename}, which does not exist", step)
         step = "ctr needs none; for Kubernetes, `runhcs config` prints the content"
         return Check("config", "note", f"no {path}", step)
     except (OSError, ValueError) as error:
         return Check("config", "warn", f"{path}: {error}", "fix it: containerd does not start with it either")
-    handlers = [name for name, one in _runtimes(settings) if one.get("runtime_type") == RUNTIME]
+    handlers = dict.fromkeys(name for name, one in _runtimes(files) if one.get("runtime_type") == RUNTIME)
     if not handlers:
         step = "ctr needs none; for Kubernetes, `runhcs config` prints what to add"
         return Check("config", "note", f"{path} names no runtime of type {RUNTIME}", step)
+    imported = Path(path).with_name(install_config.IMPORT_FILE)
+    if not install_config.is_copy_current(Path(path), imported):
+        step = "run `runhcs install` again: containerd 1.x uses the copy"
+        return Check("config", "warn", f"{path} was changed after its section for CRI was copied to {imported}", step)
     return Check("config", "ok", f"{path}: {', '.join(handlers)}")
 
 
-def _runtimes(settings: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def configured_shim(path: str) -> str:
+    """The program that the runtimes of containerd's configuration name; "" if they name none."""
+    try:
+        files = install_config.load(Path(path))
+    except (OSError, ValueError):
+        return ""
+    runtimes = [one for _, one in _runtimes(files) if one.get("runtime_type") == RUNTIME]
+    return next((str(one["runtime_path"]) for one in reversed(runtimes) if one.get("runtime_path")), "")
+
+
+def _runtimes(files: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     """The runtimes of CRI in any version of the configuration."""
     found = []
-    for plugin in settings.get("plugins", {}).values():
+    for plugin in (one for settings in files for one in settings.get("plugins", {}).values()):
         if isinstance(plugin, dict):
             runtimes = plugin.get("containerd", {}).get("runtimes", {})
             found += [(name, one) for name, one in runtimes.items() if isinstance(one, dict)]

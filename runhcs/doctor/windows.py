@@ -39,7 +39,7 @@ ERROR_EVT_CHANNEL_NOT_FOUND = 15007
 
 def all_checks(args: argparse.Namespace) -> list[Check]:
     found = [checks.python(), _build(), _pipes(), _libraries(), *_pywin32_checks(), checks.hcs_schema()]
-    found += [checks.containerd_version("containerd"), _shim()]
+    found += [checks.containerd_version("containerd"), _shim(args.config or CONFIG)]
     return [*found, checks.containerd_config(args.config or CONFIG)]
 
 
@@ -54,12 +54,14 @@ def _pywin32_checks() -> Iterator[Check]:
     yield _event_log()
 
 
-def _shim() -> Check:
-    """containerd searches its PATH and its own directory."""
+def _shim(config: str) -> Check:
+    """The program that the configuration names, else the one in containerd's PATH and its own directory."""
+    if program := checks.configured_shim(config):
+        return checks.shim(program, f"by {config}")
     places = os.environ.get("PATH", "")
     if containerd := shutil.which("containerd"):
         places = os.pathsep.join((os.path.dirname(containerd), places))
-    return checks.shim_in(places, "containerd or this logon", "unpack the whole distribution beside containerd.exe")
+    return checks.shim_in(places, "containerd or this logon", "run `runhcs install` of the zip")
 
 
 def _build() -> Check:

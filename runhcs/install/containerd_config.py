@@ -23,6 +23,7 @@ from typing import Any
 from runhcs.config import containerd as runtimes_toml
 from runhcs.config.runtimes import Runtime
 
+IMPORT_FILE = "runhcs.toml"
 MARK = "# added by `runhcs install`"
 BOM = "\ufeff"
 # containerd's major version by the version of the configuration.
@@ -200,6 +201,21 @@ def runtimes_text(runtimes: list[Runtime], version: int, program: str, section: 
     plugin = runtimes_toml.FORMATS[MAJORS[version]][1]
     ours = parse(text, "our runtimes")["plugins"][plugin]
     return f"{COPY_HEADER}version = {version}\n" + dump(merged(section, ours), ("plugins", plugin))
+
+
+def is_copy_current(main: Path, imported: Path) -> bool:
+    """Whether the imported file has every setting of the section that it replaces in containerd 1.x."""
+    if not imported.exists():
+        return True
+    ours = parse(imported.read_bytes().decode("utf-8"), str(imported))
+    if ours.get("version") != 2:
+        return True
+    section = effective_section(load(main, str(imported)), 2)
+    copy = effective_section([ours], 2)
+    known = copy.get("containerd", {}).get("runtimes", {})
+    settings = dict(section.get("containerd", {}))
+    settings["runtimes"] = {name: one for name, one in settings.get("runtimes", {}).items() if name not in known}
+    return merged(copy, {**section, "containerd": settings}) == copy
 
 
 def dump(table: Mapping[str, Any], path: tuple[str, ...]) -> str:

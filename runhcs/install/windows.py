@@ -29,7 +29,7 @@ from attrs import asdict, define, field
 from runhcs import shims
 from runhcs.config.runtimes import UnknownRuntime, runtimes
 from runhcs.install import containerd_config
-from runhcs.install.containerd_config import ConfigError, parse
+from runhcs.install.containerd_config import IMPORT_FILE, ConfigError, parse
 from runhcs.installation import LIBRARY, NAME
 from shim.version import VERSION
 
@@ -39,7 +39,6 @@ TOOL = "runhcs.exe"
 DOCUMENTS = ("LICENSE*", "NOTICE*", "licenses/*", "*.cdx.json")
 NAME_OF_SOURCE = "containerd-shim-runhcs"
 STATE_FILE = "installation.json"
-IMPORT_FILE = "runhcs.toml"
 BACKUP_SUFFIX = ".runhcs-backup"
 CONFIG = r"C:\Program Files\containerd\config.toml"
 # A standby checks every 10 seconds whether its program was replaced, and exits then.

@@ -105,6 +105,21 @@ def test_containerd_config_check_outcomes(tmp_path: Path) -> None:
     assert checks.containerd_config(str(path)).outcome == "note"
 
 
+def test_containerd_config_check_reads_imports(tmp_path: Path) -> None:
+    path, imported = tmp_path / "config.toml", tmp_path / "runhcs.toml"
+    path.write_text("version = 2\nimports = ['runhcs.toml']\n")
+    found = checks.containerd_config(str(path))
+    assert found.outcome == "fail" and str(imported) in found.finding
+    assert checks.configured_shim(str(path)) == ""
+    runtime = f'runtime_type = "{checks.RUNTIME}"\nruntime_path = "/opt/shim"\n'
+    imported.write_text(f'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.win]\n{runtime}')
+    assert checks.containerd_config(str(path)).finding.endswith(": win")
+    assert checks.configured_shim(str(path)) == "/opt/shim"
+    assert checks.shim("/opt/shim", "by its path").outcome == "fail", "it does not exist"
+    path.write_text(path.read_text() + '[plugins."io.containerd.grpc.v1.cri"]\nsandbox_image = "later"\n')
+    assert "`runhcs install` again" in checks.containerd_config(str(path)).next_step
+
+
 def test_containerd_version_check_outcomes(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     program = tmp_path / "containerd-of-test"

@@ -15,6 +15,7 @@ from runhcs.install.containerd_config import (
     ConfigError,
     dump,
     effective_section,
+    is_copy_current,
     load,
     merged,
     new_text,
@@ -163,6 +164,25 @@ def test_effective_section_of_version_3_merges_tables() -> None:
         {"plugins": {PLUGINS[3]: {"cni": {"bin_dir": "c"}}}},
     ]
     assert effective_section(files, 3) == {"cni": {"bin_dir": "c", "conf_dir": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_current"),
+    [
+        ("", True),
+        ("[plugins.'io.containerd.grpc.v1.cri'.cni]\nbin_dir = 'b'\n", False),
+        ("[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.other]\nruntime_type = 'x'\n", False),
+        ("[grpc]\naddress = 'y'\n", True),
+    ],
+)
+def test_copy_of_the_section_is_current(changed: str, is_current: bool, tmp_path: Path) -> None:
+    main, imported = tmp_path / "config.toml", tmp_path / "runhcs.toml"
+    text = "version = 2\n[plugins.'io.containerd.grpc.v1.cri']\nsandbox_image = 'a'\n"
+    main.write_text(text)
+    section = effective_section(load(main), 2)
+    imported.write_text(runtimes_text(runtimes(["runhcs-wcow-process"]), 2, SHIM, section))
+    main.write_text(text + changed)
+    assert is_copy_current(main, imported) is is_current
 
 
 SCALARS = st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False)
