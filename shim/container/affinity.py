@@ -50,7 +50,7 @@ def apply(container_id: str, affinity: Sequence[tuple[int, int]]) -> None:
     try:
         job.set_affinity(container_id, affinity)
     except errors.HcsError as error:
-        if errors.normalise(error.code) != errors.INVALID_ARGUMENT:
+        if error.code != errors.STATUS_INVALID_PARAMETER:
             raise
         masks = ", ".join(f"{mask:#x} of group {group}" for mask, group in affinity)
         raise InvalidSpec(

@@ -344,7 +344,7 @@ WIN32 = [
     Entry(
         0xC00000BB,
         "STATUS_NOT_SUPPORTED",
-        "Windows does not support the request",
+        "the request is not supported",
         "This build of Windows is too old for the setting.",
         "leave the setting out, or use a newer Windows",
     ),

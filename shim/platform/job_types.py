@@ -76,6 +76,7 @@ EVENTS = {"CtrlC": 0, "CtrlBreak": 1, "CtrlClose": 2, "CtrlLogOff": 5, "CtrlShut
 # Win32 error codes that both systems use (the low half of an HRESULT).
 FILE_NOT_FOUND = 2
 ACCESS_DENIED = 5
+INVALID_HANDLE = 6
 NOT_ENOUGH_MEMORY = 8
 BAD_FORMAT = 193
 DIRECTORY = 267

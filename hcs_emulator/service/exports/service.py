@@ -9,9 +9,10 @@ import struct
 from hcs_emulator.service.compute_system.container import Container
 from hcs_emulator.service.errors import (
     ERROR_FILE_NOT_FOUND,
-    ERROR_INVALID_PARAMETER,
-    ERROR_NOT_SUPPORTED,
     HCS_E_INVALID_JSON,
+    STATUS_INVALID_PARAMETER,
+    STATUS_NOT_IMPLEMENTED,
+    STATUS_OBJECT_NAME_NOT_FOUND,
     HcsError,
 )
 from hcs_emulator.service.exports.registry import Call, export
@@ -109,7 +110,7 @@ def _job(call: Call) -> Container:
     name = call.required("name")
     system = call.host.systems.get(name.removeprefix(JOB)) if name.startswith(JOB) else None
     if not isinstance(system, Container):
-        raise HcsError(ERROR_FILE_NOT_FOUND, f"[{call.name}] there is no job {name}", data=name)
+        raise HcsError(STATUS_OBJECT_NAME_NOT_FOUND, f"[{call.name}] there is no job {name}", data=name)
     return system
 
 
@@ -124,11 +125,11 @@ async def set_job_information(call: Call) -> Reply:
     container = _job(call)
     data = bytes.fromhex(call.required("information"))
     if call.number != GROUP_INFORMATION_EX or not data or len(data) % GROUP_AFFINITY.size:
-        raise HcsError(ERROR_NOT_SUPPORTED, f"[{call.name}] class {call.number} is not supported by the emulator")
+        raise HcsError(STATUS_NOT_IMPLEMENTED, f"[{call.name}] class {call.number} is not supported by the emulator")
     groups = {group: mask for mask, group in GROUP_AFFINITY.iter_unpack(data)}
     processors = {index for index in range(64) if groups.get(0, 0) >> index & 1}
     if set(groups) != {0} or not processors or processors - set(range(os.cpu_count() or 1)):
-        raise HcsError(ERROR_INVALID_PARAMETER, f"[{call.name}] the host has no such processors", data=str(groups))
+        raise HcsError(STATUS_INVALID_PARAMETER, f"[{call.name}] the host has no such processors", data=str(groups))
     container.set_affinity(processors)
     return Reply()
 

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 
 from shim.platform.hcs_library import system_library
-from shim.platform.job_types import ALREADY_EXISTS, JobError
+from shim.platform.job_types import ALREADY_EXISTS, INVALID_HANDLE, JobError
 from shim.platform.windows import job_process, job_stats, job_users
-from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
+from shim.platform.windows.job_library import check, close, ffi, handle, library, number
 from shim.platform.windows.security import administrators_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import Any, TypeVar
 
     from shim.platform.job_types import Identity, Launch, Limits
 
     Document = dict[str, Any]
+    Result = TypeVar("Result")
 
 # JOBOBJECTINFOCLASS.
 _COMPLETION_PORT, _EXTENDED_LIMITS, _GROUP_MASKS, _CPU_RATE, _CREATE_SILO = 7, 9, 14, 15, 35
@@ -34,6 +35,7 @@ _RATE_ENABLE, _RATE_BY_WEIGHT, _RATE_HARD_CAP = 1, 2, 4
 _IO_RATE_ENABLE = 1
 _PROCESS_MEMORY_LIMIT, _JOB_MEMORY_LIMIT = 9, 10
 _READ_ONLY_MAPPING, _SILO_MAPPING = 1, 4
+_E_NOTIMPL = 0x80004001 - (1 << 32)
 _INVALID_HANDLE = 0xFFFFFFFFFFFFFFFF
 _INFINITE = 0xFFFFFFFF
 _FORCED = 1
@@ -49,6 +51,7 @@ class Job:
         self._started_at = time.time()
         self._token = 0
         self._port = 0
+        self._lock = allocate_lock()
         kernel32 = library("kernel32")
         # Our own process group ignores Ctrl-C, which children would inherit.
         kernel32.SetConsoleCtrlHandler(ffi.NULL, 0)
@@ -66,15 +69,36 @@ class Job:
             self.close()
             raise
 
+    def _with_job(self, use: Callable[[Any], Result]) -> Result:
+        """Use the job's handle while it is open. For job functions NULL is the job of the calling process: after
+        `close` they would act on the shim itself, and on containerd."""
+        with self._lock:
+            if self._job == ffi.NULL:
+                raise JobError(INVALID_HANDLE, "the job is closed")
+            return use(self._job)
+
     def _set(self, kind: int, information: Any, doing: str) -> None:
         size = 0 if information == ffi.NULL else ffi.sizeof(ffi.typeof(information).item)
-        check(library("kernel32").SetInformationJobObject(self._job, kind, information, size), doing)
+        set_information = library("kernel32").SetInformationJobObject
+        self._with_job(lambda job: check(set_information(job, kind, information, size), doing))
 
     def _become_silo(self) -> bool:
-        """False if Windows has no bind filter, or is Wine."""
+        """False if there is no bind filter. A silo that cannot be created is an error: without it the container's files
+        would be visible to all processes, and its read-only mounts writable."""
         if not os.path.exists(system_library("bindfltapi")):
             return False
-        return bool(library("kernel32").SetInformationJobObject(self._job, _CREATE_SILO, ffi.NULL, 0))
+        try:
+            self._set(_CREATE_SILO, ffi.NULL, "the job cannot be promoted to a silo")
+        except JobError as error:
+            if self._bind_filter_is_stub():
+                return False
+            raise error
+        return True
+
+    def _bind_filter_is_stub(self) -> bool:
+        """Wine has no silos; a bindfltapi.dll that programs need to load there implements nothing."""
+        setup = library("bindfltapi").BfSetupFilter
+        return bool(self._with_job(lambda job: setup(job, _SILO_MAPPING, "", "", ffi.NULL, 0)) == _E_NOTIMPL)
 
     def _listen(self) -> None:
         port = library("kernel32").CreateIoCompletionPort(handle(_INVALID_HANDLE), ffi.NULL, 0, 1)
@@ -97,7 +121,8 @@ class Job:
     def bind(self, source: str, target: str, read_only: bool) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         flags = _SILO_MAPPING | (_READ_ONLY_MAPPING if read_only else 0)
-        code = library("bindfltapi").BfSetupFilter(self._job, flags, target, source, ffi.NULL, 0)
+        setup = library("bindfltapi").BfSetupFilter
+        code = self._with_job(lambda job: setup(job, flags, target, source, ffi.NULL, 0))
         if code < 0:
             result = f"the bind filter returns 0x{code & 0xFFFFFFFF:08X}"
             raise JobError(code & 0xFFFF, f"{source} cannot be bound at {target}: {result}")
@@ -115,23 +140,30 @@ class Job:
         self._has_rate = bool(flags)
         if limits.iops or limits.bandwidth:
             limit = {"MaxIops": limits.iops, "MaxBandwidth": limits.bandwidth, "Flags": _IO_RATE_ENABLE}
-            result = library("kernel32").SetIoRateControlInformationJobObject(self._job, ffi.new("IO_RATE *", limit))
-            check(result, "the job's input and output cannot be limited")
+            rate = ffi.new("IO_RATE *", limit)
+            set_rate = library("kernel32").SetIoRateControlInformationJobObject
+            self._with_job(lambda job: check(set_rate(job, rate), "the job's input and output cannot be limited"))
 
     _has_rate = False
 
     def _set_memory(self, limit: int) -> None:
-        """Set the memory limit and kill-on-close, which are in one structure."""
+        """Set the memory limit and kill-on-close. Other limits of the structure, such as the affinity, stay as they
+        are."""
         limits = ffi.new("EXTENDED_LIMITS *")
-        limits.Basic.LimitFlags = _LIMIT_KILL_ON_CLOSE | (_LIMIT_JOB_MEMORY if limit else 0)
+        query, size = library("kernel32").QueryInformationJobObject, ffi.sizeof("EXTENDED_LIMITS")
+        doing = "the job's limits cannot be read"
+        self._with_job(lambda job: check(query(job, _EXTENDED_LIMITS, limits, size, ffi.NULL), doing))
+        limits.Basic.LimitFlags &= ~_LIMIT_JOB_MEMORY
+        limits.Basic.LimitFlags |= _LIMIT_KILL_ON_CLOSE | (_LIMIT_JOB_MEMORY if limit else 0)
         limits.JobMemory = limit
         self._set(_EXTENDED_LIMITS, limits, "the job's limits cannot be set")
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         masks = ffi.new("GROUP_MASK[]", [{"Mask": mask, "Group": group} for mask, group in processors])
         size = ffi.sizeof(masks)
-        result = library("kernel32").SetInformationJobObject(self._job, _GROUP_MASKS, masks, size)
-        check(result, "the job's processors cannot be set")
+        set_information = library("kernel32").SetInformationJobObject
+        doing = "the job's processors cannot be set"
+        self._with_job(lambda job: check(set_information(job, _GROUP_MASKS, masks, size), doing))
 
     def log_on(self, identity: Identity) -> None:
         self._token = job_users.log_on(identity)
@@ -148,7 +180,7 @@ class Job:
     # Processes.
 
     def spawn(self, launch: Launch) -> job_process.JobProcess:
-        return job_process.spawn(self._job, self._token, launch, self._signal_tree)
+        return self._with_job(lambda job: job_process.spawn(job, self._token, launch, self._signal_tree))
 
     def _signal_tree(self, pid: int, event: str) -> bool:
         """Signal a process and its descendants: processes that share a console all get its events."""
@@ -160,15 +192,15 @@ class Job:
         return sent[0]
 
     def statistics(self) -> Document:
-        return job_stats.statistics(self._job, self._started_at)
+        return self._with_job(lambda job: job_stats.statistics(job, self._started_at))
 
     def process_list(self) -> list[Document]:
-        return job_stats.process_list(self._job)
+        return self._with_job(job_stats.process_list)
 
     # Termination.
 
     def signal_all(self, event: str) -> int:
-        members = job_stats.pids(self._job)
+        members = self._with_job(job_stats.pids)
         for pid in members:
             try:
                 job_process.send_event(pid, event)
@@ -178,22 +210,23 @@ class Job:
 
     def wait_empty(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
-        while job_stats.pids(self._job):
+        while self._with_job(job_stats.pids):
             if time.monotonic() > end:
                 return False
             time.sleep(_POLL_SECONDS)
         return True
 
     def terminate(self) -> None:
-        if not library("kernel32").TerminateJobObject(self._job, _FORCED):
-            raise failure("the job cannot be terminated")
+        terminate = library("kernel32").TerminateJobObject
+        self._with_job(lambda job: check(terminate(job, _FORCED), "the job cannot be terminated"))
         self.wait_empty(5.0)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
         """Never called: only this process has a handle of the job."""
 
     def close(self) -> None:
-        job, self._job = number(self._job), ffi.NULL
+        with self._lock:
+            job, self._job = number(self._job), ffi.NULL
         close(job)
         token, self._token = self._token, 0
         close(token)

@@ -1,9 +1,15 @@
-"""Pipes for the stdio of a new process: our end is overlapped, as the pump needs it, the process's is not."""
+"""Pipes for the stdio of a new process: our end is overlapped, as the pump needs it, the process's is not.
+
+Overlapped pipes have names. With the default descriptor every user of the machine could open the reading end of stdin
+before the shim does.
+"""
 
 from __future__ import annotations
 
 import _winapi
 import nt
+
+from shim.platform.windows.security import administrators_only
 
 _INBOUND, _OUTBOUND = 1, 2
 _FIRST_INSTANCE = 0x00080000
@@ -19,7 +25,7 @@ def create(reads: bool) -> tuple[int, int]:
     """Our end and the process's, which is inheritable; `reads`: the process reads from it."""
     name = rf"\\.\pipe\runhcs-job-{nt.getpid()}-{nt.urandom(16).hex()}"
     mode = (_OUTBOUND if reads else _INBOUND) | _FIRST_INSTANCE | _OVERLAPPED
-    ours = _winapi.CreateNamedPipe(name, mode, _REJECT_REMOTE, 1, _BUFFER, _BUFFER, 0, 0)
+    ours = _winapi.CreateNamedPipe(name, mode, _REJECT_REMOTE, 1, _BUFFER, _BUFFER, 0, administrators_only())
     try:
         access = _GENERIC_READ if reads else _GENERIC_WRITE
         theirs = _winapi.CreateFile(name, access, 0, 0, _OPEN_EXISTING, 0, 0)

@@ -146,6 +146,11 @@ class TestAffinity:
         assert "cpu affinity" in refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs()).lower()
         eventually(lambda: not emulator.control("status")["systems"], "nothing left of the container")
 
+    def test_affinity_error_of_ntdll_names_the_processors(self, shims: Shims) -> None:
+        shim = shims.start("c1", limited(shims, *SLEEP, cpu={"affinity": [{"mask": 1 << 63}]}))
+        message = refused(status.UNKNOWN, shim.create, rootfs=shims.rootfs())
+        assert "no such processors as 0x8000000000000000 of group 0" in message
+
     def test_processor_groups_on_older_build_are_refused(self, start_emulator: Callable[..., Emulator]) -> None:
         shims = Shims(start_emulator("--build", "19045").env)
         try:

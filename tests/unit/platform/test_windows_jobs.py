@@ -1,0 +1,170 @@
+"""Job objects of Windows on fake libraries: limits that stay, the closed handle, silos, stdio pipes, group members."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from shim.platform.job_types import INVALID_HANDLE, JobError, Limits
+from shim.platform.windows import _jobs_cffi
+
+EXTENDED_LIMITS, CREATE_SILO, COMPLETION_PORT = 9, 35, 7
+JOB_MEMORY, AFFINITY, KILL_ON_CLOSE = 0x200, 0x10, 0x2000
+ACCESS_DENIED, E_NOTIMPL = 5, 0x80004001 - (1 << 32)
+
+
+class Ffi:
+    """cffi's, with the members that it has on Windows only."""
+
+    error = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_jobs_cffi.ffi, name)
+
+    def getwinerror(self) -> tuple[int, str]:
+        return self.error, "message"
+
+
+class Kernel32:
+    """Job functions of one job, with the handle 0x10."""
+
+    def __init__(self, ffi: Ffi) -> None:
+        self.ffi = ffi
+        self.limits = ffi.new("EXTENDED_LIMITS *")
+        self.refused: dict[int, int] = {}  # class -> error
+        self.silo = False
+        self.bind_result = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: 1
+
+    def CreateJobObjectW(self, attributes: Any, name: str) -> Any:
+        return self.ffi.cast("void *", 0x10)
+
+    def CreateIoCompletionPort(self, *_: Any) -> Any:
+        return self.ffi.cast("void *", 0x20)
+
+    def GetQueuedCompletionStatus(self, *_: Any) -> int:
+        return 0
+
+    def SetInformationJobObject(self, job: Any, kind: int, information: Any, size: int) -> int:
+        assert job == self.ffi.cast("void *", 0x10), "NULL is the job of the calling process"
+        if kind in self.refused:
+            self.ffi.error = self.refused[kind]
+            return 0
+        if kind == EXTENDED_LIMITS:
+            self.limits[0] = information[0]
+        self.silo = self.silo or kind == CREATE_SILO
+        return 1
+
+    def QueryInformationJobObject(self, job: Any, kind: int, information: Any, size: int, used: Any) -> int:
+        assert job == self.ffi.cast("void *", 0x10), "NULL is the job of the calling process"
+        if kind == EXTENDED_LIMITS:
+            information[0] = self.limits[0]
+        return 1
+
+    def BfSetupFilter(self, job: Any, *_: Any) -> int:
+        return self.bind_result
+
+
+class Modules:
+    """The job modules of Windows, imported on this system."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.winapi: Any = ModuleType("_winapi")
+        self.winapi.CloseHandle = lambda raw: None
+        self.winapi.Overlapped = object
+        self.nt: Any = ModuleType("nt")
+        self.nt.__getattr__ = lambda name: 0  # flags
+        self.nt.getpid, self.nt.urandom = lambda: 7, bytes
+        self.nt.set_handle_inheritable = lambda handle, inheritable: None
+        monkeypatch.setitem(sys.modules, "_winapi", self.winapi)
+        monkeypatch.setitem(sys.modules, "nt", self.nt)
+        import shim.platform.windows as package
+
+        before = set(sys.modules)
+        from shim.platform.windows import job, job_library, job_pipes, job_process, job_stats, job_users
+
+        self.job, self.pipes, self.users = job, job_pipes, job_users
+        self._package, self._added = package, [name for name in sys.modules if name not in before]
+        self.ffi = Ffi()
+        self.kernel32 = Kernel32(self.ffi)
+        for module in (job, job_library, job_process, job_stats, job_users):
+            monkeypatch.setattr(module, "ffi", self.ffi)
+            monkeypatch.setattr(module, "library", lambda name: self.kernel32)
+        monkeypatch.setattr(job, "start_new_thread", lambda function, arguments: None)  # no messages of the job
+        monkeypatch.setattr(job, "administrators_only", lambda: 0x5D)
+        monkeypatch.setattr(job_pipes, "administrators_only", lambda: 0x5D)
+
+    def forget(self) -> None:
+        """They were imported with fakes: nothing else may use them."""
+        for name in self._added:
+            del sys.modules[name]
+            if hasattr(self._package, name.rpartition(".")[2]):
+                delattr(self._package, name.rpartition(".")[2])
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[Modules]:
+    modules = Modules(monkeypatch)
+    yield modules
+    modules.forget()
+
+
+def test_memory_update_keeps_other_limits(modules: Modules) -> None:
+    job = modules.job.Job("c1")
+    limits = modules.kernel32.limits
+    assert limits.Basic.LimitFlags == KILL_ON_CLOSE
+    limits.Basic.LimitFlags |= AFFINITY
+    limits.Basic.Affinity = 3
+    job.set_limits(Limits(memory=1 << 30))
+    assert limits.Basic.LimitFlags == KILL_ON_CLOSE | AFFINITY | JOB_MEMORY
+    assert (limits.Basic.Affinity, limits.JobMemory) == (3, 1 << 30)
+    job.set_limits(Limits())
+    assert limits.Basic.LimitFlags == KILL_ON_CLOSE | AFFINITY
+
+
+def test_closed_job_is_not_used(modules: Modules) -> None:
+    job = modules.job.Job("c1")
+    job.close()
+    job.close()
+    for use in (
+        job.statistics, job.process_list, job.terminate,
+        lambda: job.signal_all("CtrlC"), lambda: job.wait_empty(0), lambda: job.set_limits(Limits(memory=1)),
+        lambda: job.set_affinity([(1, 0)]),
+    ):  # fmt: skip
+        with pytest.raises(JobError) as caught:
+            use()
+        assert caught.value.code == INVALID_HANDLE
+
+
+def test_job_without_bind_filter_is_no_silo(modules: Modules) -> None:
+    assert not modules.job.Job("c1").can_bind and not modules.kernel32.silo
+
+
+def test_job_with_bind_filter_is_a_silo(modules: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules.job.os.path, "exists", lambda path: path.endswith("bindfltapi.dll"))
+    assert modules.job.Job("c1").can_bind and modules.kernel32.silo
+
+
+def test_silo_that_cannot_be_created_is_an_error(modules: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules.job.os.path, "exists", lambda path: path.endswith("bindfltapi.dll"))
+    modules.kernel32.refused[CREATE_SILO] = ACCESS_DENIED
+    with pytest.raises(JobError, match="silo") as caught:
+        modules.job.Job("c1")
+    assert caught.value.code == ACCESS_DENIED
+    modules.kernel32.bind_result = E_NOTIMPL  # Wine's
+    assert not modules.job.Job("c1").can_bind
+
+
+def test_stdio_pipes_are_for_administrators_only(modules: Modules) -> None:
+    created: list[tuple[Any, ...]] = []
+    modules.winapi.CreateNamedPipe = lambda *arguments: created.append(arguments) or 1
+    modules.winapi.CreateFile = lambda *_: 2
+    modules.winapi.ConnectNamedPipe = lambda *_, **__: SimpleNamespace(GetOverlappedResult=lambda wait: None)
+    assert modules.pipes.create(True) == (1, 2)
+    assert created[0][-1] == 0x5D, "the default descriptor lets every user read from the pipe"
