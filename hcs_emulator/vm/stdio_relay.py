@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 
 from hcs_emulator.service.errors import HCS_E_CONNECT_FAILED, HcsError
@@ -39,18 +40,30 @@ async def pump_output(descriptor: int, sock: socket.socket) -> None:
         sock.close()
 
 
-async def pump_input(sock: socket.socket, descriptor: int) -> None:
-    """From the host to the process, until the host half-closes or the process stops reading."""
+async def pump_input(sock: socket.socket, descriptor: int) -> bool:
+    """From the host to the process, until the host half-closes or the process stops reading.
+
+    False: the host has closed the connection instead. Hyper-V sockets then discard what was not read yet, and the guest
+    gets a reset and no EOF.
+    """
     loop = asyncio.get_running_loop()
     os.set_blocking(descriptor, False)
     try:
         while data := await loop.sock_recv(sock, PIECE):
             await _write(descriptor, data)
+        return not _is_reset(sock)
     except OSError:
-        pass
+        return True
     finally:
         os.close(descriptor)
         sock.close()
+
+
+def _is_reset(sock: socket.socket) -> bool:
+    """Whether the peer has closed both directions."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll(0))
 
 
 async def _read(descriptor: int) -> bytes:

@@ -32,6 +32,16 @@ class Stream:
     def sendall(self, data: bytes, /) -> None:
         self._socket.sendall(data)
 
+    def fileno(self) -> int:
+        """The descriptor or handle, which stays ours."""
+        return self._socket.fileno()
+
+    def shutdown_write(self) -> None:
+        """Send EOF. What was sent before is delivered, which a close does not promise."""
+        from _socket import SHUT_WR
+
+        self._socket.shutdown(SHUT_WR)
+
     def detach(self) -> int:
         """The descriptor or handle, which the caller owns from now on."""
         return self._socket.detach()

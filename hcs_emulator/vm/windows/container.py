@@ -181,9 +181,12 @@ class GuestContainer:
         process.exited.add_done_callback(lambda _: process.close())
 
     async def _relay_input(self, process: SiloProcess, sock: Any, descriptor: int) -> None:
-        await stdio_relay.pump_input(sock, descriptor)
+        ended = await stdio_relay.pump_input(sock, descriptor)
         if not process.exited.done():
-            process.close_stdin()
+            if ended:
+                process.close_stdin()
+            else:
+                process.kill()  # its input is incomplete
 
     async def wait(self, pid: int, timeout: float | None) -> int:
         exited = self._processes.get(pid)

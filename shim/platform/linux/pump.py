@@ -32,8 +32,8 @@ class Pump:
     """Moves bytes from source to sink until the source is at EOF. The pump owns both descriptors."""
 
     __slots__ = (
-        "_buffer", "_on_closed", "_splices", "bytes_moved", "closed", "finishing", "sink", "source", "stall_timeout",
-        "stalled_since", "survives_sink_failure",
+        "_buffer", "_on_closed", "_splices", "bytes_moved", "closed", "finishing", "keeps_sink_open", "sink", "source",
+        "stall_timeout", "stalled_since", "survives_sink_failure",
     )  # fmt: skip
 
     def __init__(
@@ -44,17 +44,19 @@ class Pump:
         *,
         survives_sink_failure: bool,
         stall_timeout: float = 0.0,
+        keeps_sink_open: bool = False,
     ) -> None:
         """`on_closed` is called once, in the relay's thread, when both descriptors are closed. With
         `survives_sink_failure` a failed sink is abandoned, but the source is read to EOF so that its writer does not
         block; `stall_timeout` is how many seconds such a sink may take nothing before it is abandoned, 0 for no
-        limit."""
+        limit. With `keeps_sink_open` the sink stays open; the caller gets it by `take_sink` and closes it."""
         self.source = source
         self.sink = sink
         self.bytes_moved = 0  # written to the sink
         self.closed = False
         self.finishing = False  # close as soon as the source has no bytes pending
         self.survives_sink_failure = survives_sink_failure
+        self.keeps_sink_open = keeps_sink_open
         self.stall_timeout = stall_timeout
         self.stalled_since: float | None = None  # when the sink stopped taking bytes
         self._on_closed = on_closed
@@ -140,11 +142,16 @@ class Pump:
 
     def close(self) -> None:
         self.closed = True
-        for descriptor in (self.source, self.sink):
+        for descriptor in (self.source, -1 if self.keeps_sink_open else self.sink):
             if descriptor >= 0:
                 posix.close(descriptor)
         self._buffer = b""
         self._on_closed()
+
+    def take_sink(self) -> int | None:
+        """The sink that was kept open, if it has not failed; once."""
+        sink, self.sink = self.sink, -1
+        return sink if self.keeps_sink_open and sink >= 0 else None
 
 
 def bytes_pending(descriptor: int) -> int:

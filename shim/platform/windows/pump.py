@@ -34,7 +34,7 @@ class Pump:
 
     __slots__ = (
         "_buffered", "_exited", "_lock", "_on_closed", "_overlapped", "_path", "_wake", "bytes_moved", "closed",
-        "finishing", "sink", "source", "stall_timeout", "stopping", "survives_sink_failure",
+        "finishing", "keeps_sink_open", "sink", "source", "stall_timeout", "stopping", "survives_sink_failure",
     )  # fmt: skip
 
     def __init__(
@@ -45,10 +45,12 @@ class Pump:
         *,
         survives_sink_failure: bool,
         stall_timeout: float = 0.0,
+        keeps_sink_open: bool = False,
     ) -> None:
         """`on_closed` is called once, in the pump's thread, when both handles are closed. With `survives_sink_failure`
         a failed sink is connected again for `stall_timeout` seconds, 0 for no limit, and then abandoned; the source is
-        read to EOF so that its writer does not block."""
+        read to EOF so that its writer does not block. With `keeps_sink_open` the sink stays open; the caller gets it by
+        `take_sink` and closes it."""
         self.source = source
         self.sink = sink
         self.bytes_moved = 0  # written to the sink
@@ -56,6 +58,7 @@ class Pump:
         self.finishing = False  # close as soon as the source has no bytes pending
         self.stopping = False
         self.survives_sink_failure = survives_sink_failure
+        self.keeps_sink_open = keeps_sink_open
         self.stall_timeout = stall_timeout
         self._on_closed = on_closed
         self._path = reconnect_paths.pop(sink, "")
@@ -196,9 +199,17 @@ class Pump:
     def _close(self) -> None:
         self.closed = True
         with self._lock:
-            for handle in (self.source, self.sink):
+            for handle in (self.source, 0 if self.keeps_sink_open else self.sink):
                 if handle:
                     _winapi.CloseHandle(handle)
-            self.source = self.sink = 0
+            self.source = 0
+            if not self.keeps_sink_open:
+                self.sink = 0
         self._exited.release()
         self._on_closed()
+
+    def take_sink(self) -> int | None:
+        """The sink that was kept open, if it has not failed; once."""
+        with self._lock:
+            sink, self.sink = self.sink, 0
+        return (sink or None) if self.keeps_sink_open else None

@@ -189,7 +189,7 @@ class Stdio:
                 self._outputs_closed.set()
             if stdin is not None and self._input is not None:
                 self._stdin_pump = platform.Pump(
-                    self._input, stdin, self._on_stdin_pump_closed, survives_sink_failure=False
+                    self._input, stdin, self._on_stdin_pump_closed, survives_sink_failure=False, keeps_sink_open=True
                 )
                 self._input = None
                 pumps.append(self._stdin_pump)
@@ -221,17 +221,29 @@ class Stdio:
 
     def _on_stdin_pump_closed(self) -> None:
         """In the relay's thread, which must not wait for HCS."""
-        on_end = self._on_stdin_end
+        pump, on_end = self._stdin_pump, self._on_stdin_end
+        sink = None if pump is None else pump.take_sink()
         if on_end is not None and not self._closed:
-            start_new_thread(self._close_process_stdin, (on_end,))
+            try:
+                start_new_thread(self._close_process_stdin, (on_end, sink))
+                return
+            except RuntimeError:
+                pass  # no more threads: without the call, closing our end is all that can be done
+        if sink is not None:
+            platform.close(sink)
 
-    def _close_process_stdin(self, on_end: Callable[[], None]) -> None:
+    def _close_process_stdin(self, on_end: Callable[[], None], sink: int | None) -> None:
+        """HCS first, then our end of the pipe: HCS refuses to close a pipe that is closed
+        (https://github.com/microsoft/hcsshim/blob/main/internal/hcs/process.go, CloseStdin)."""
         try:
             on_end()
         except Exception as error:
             # The exit closes stdin as well: only a process that still runs is affected.
             if self._log is not None and not self._closed:
                 self._log.warning("failed to close stdin of the process", error=error, stdin=self.stdin)
+        finally:
+            if sink is not None:
+                platform.close(sink)
 
     def _on_output_closed(self) -> None:
         """In the relay's thread."""

@@ -8,12 +8,14 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, OPERATION_TIMEOUT, HcsError
 from shim.platform.exit_event import ExitEvent
 from shim.platform.stdio_endpoints import close as close_handle
+from shim.platform.stdio_endpoints import duplicate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from shim.platform.exit_event import Exit
+    from shim.platform.hvsocket import Stream
     from shim.uvm.vm import Vm
 
     Document = dict[str, Any]
@@ -25,7 +27,12 @@ KILL_SECONDS = 30.0
 
 class VmProcess(ExitEvent):
     """Like `shim.hcs_bindings.process.Process`. Its streams are connections; whoever takes their handles sets them to
-    None."""
+    None.
+
+    The handle of stdin is a duplicate. Closing a connection may discard what the guest has not read yet, so the end of
+    the input is a half close, and the connection stays open until the process is closed
+    (https://github.com/microsoft/hcsshim/blob/main/internal/gcs/process.go).
+    """
 
     def __init__(self, vm: Vm, container_id: str, parameters: Document) -> None:
         """Start it. `container_id` is a container's, or THE_VM."""
@@ -38,6 +45,7 @@ class VmProcess(ExitEvent):
         #: Of a container's init: if it does not exit when it is terminated, the guest hangs and the VM is terminated,
         #: whatever else runs in it.
         self.is_init = False
+        self._stdin: Stream | None = None
         self.stdin: int | None = None
         self.stdout: int | None = None
         self.stderr: int | None = None
@@ -47,13 +55,18 @@ class VmProcess(ExitEvent):
             self.pid = vm.gcs.execute(container_id, parameters, stdio)
             vm.gcs.on_process_exit(container_id, self.pid, self.finish)
             try:
-                handles = listeners.accept()
+                streams = listeners.accept()
             except BaseException:
                 self._terminate_without_streams()
                 raise
         finally:
             listeners.close()
-        self.stdin, self.stdout, self.stderr = (handles.get(name) for name, _ in _PIPES)
+        self._stdin = streams.pop("StdIn", None)
+        if self._stdin is not None:
+            self.stdin = duplicate(self._stdin.fileno())
+        self.stdout, self.stderr = (
+            streams[name].detach() if name in streams else None for name in ("StdOut", "StdErr")
+        )
 
     def wait(self, timeout: float) -> Exit:
         if not self._exited.wait(timeout):
@@ -85,8 +98,18 @@ class VmProcess(ExitEvent):
         if operation == "ConsoleSize":
             size = settings["ConsoleSize"]
             self._vm.gcs.resize(self._container_id, self.pid, size["Height"], size["Width"], timeout)
-        elif operation != "CloseHandle":  # the owner of a stream closes the connection, and the guest sees that
+        elif operation == "CloseHandle":
+            self._close_stdin()
+        else:
             raise HcsError(NOT_SUPPORTED, f"modify process {self.pid} in {self._vm.id}", detail=str(operation))
+
+    def _close_stdin(self) -> None:
+        stream = self._stdin
+        if stream is not None:
+            try:
+                stream.shutdown_write()
+            except OSError:
+                pass  # the guest, or `close`, has closed the connection
 
     def _watch_exit_once(self) -> None:
         with self._lock:
@@ -113,3 +136,6 @@ class VmProcess(ExitEvent):
         for handle in handles:
             if handle is not None:
                 close_handle(handle)
+        stream, self._stdin = self._stdin, None
+        if stream is not None:
+            stream.close()

@@ -78,21 +78,19 @@ class ProcessListeners:
     def services(self) -> dict[str, str]:
         return {name: listener.service_id for name, listener in self.listeners.items()}
 
-    def accept(self) -> dict[str, int]:
-        """The connections, as descriptors that the caller owns. Raises HcsError or OSError, and leaves none open."""
+    def accept(self) -> dict[str, hvsocket.Stream]:
+        """The connections, which the caller owns. Raises HcsError, and leaves none open."""
         deadline = time.monotonic() + CONNECT_SECONDS
-        descriptors: dict[str, int] = {}
+        streams: dict[str, hvsocket.Stream] = {}
         try:
             for name, listener in self.listeners.items():
-                descriptors[name] = listener.accept(max(0.1, deadline - time.monotonic())).detach()
+                streams[name] = listener.accept(max(0.1, deadline - time.monotonic()))
         except OSError as error:
-            from shim.platform.stdio_endpoints import close
-
-            for descriptor in descriptors.values():
-                close(descriptor)
+            for stream in streams.values():
+                stream.close()
             detail = f"the guest did not connect {name} of a process it started: {error}"
             raise HcsError(SYSTEM_ALREADY_STOPPED, "guest stdio", detail=detail) from error
-        return descriptors
+        return streams
 
     def close(self) -> None:
         for listener in self.listeners.values():

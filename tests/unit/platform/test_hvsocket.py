@@ -142,13 +142,13 @@ class TestStreams:
         }
         assert second.services == {"StdOut": "40000003-facb-11e6-bd58-64006a7986d3"}
         guest = [dial(directory, service) for service in first.services.values()]
-        handles = first.accept()
+        accepted = first.accept()
         guest[1].sendall(b"out")
-        assert os.read(handles["StdOut"], 10) == b"out"
+        assert accepted["StdOut"].recv(10) == b"out"
         for connection in guest:
             connection.close()
-        for handle in handles.values():
-            os.close(handle)
+        for stream in accepted.values():
+            stream.close()
         first.close()
         second.close()
         assert not list(directory.iterdir())

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import os
 import pty
+import select
 import termios
 import threading
 import time
@@ -53,6 +54,23 @@ def test_stdin_eof_closes_only_stdin(lab: Lab) -> None:
     stdio.close()
     assert out.end() == b"answer"
     assert len(process.modified) == 1
+
+
+def test_stdin_is_closed_by_hcs_before_our_end(lab: Lab) -> None:
+    """HCS refuses to close a pipe that is closed."""
+    open_at_call: list[bool] = []
+    stdio = lab.open(lab.stdin)
+    process = lab.start(stdio)
+
+    def modify(settings: dict[str, object], timeout: float | None = None) -> None:
+        hangup = select.poll()
+        hangup.register(process.inside[0], 0)
+        open_at_call.append(hangup.poll(0) == [])
+
+    process.modify = modify  # type: ignore[method-assign]
+    os.close(os.open(lab.stdin, os.O_WRONLY))
+    assert os.read(process.inside[0], 100) == b""
+    assert open_at_call == [True]
 
 
 @pytest.mark.parametrize("when", ["before the start", "after it"])
