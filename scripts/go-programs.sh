@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the Go programs that tests and benchmarks run beside ours, once, into a cache outside the checkout:
+# Builds the Go programs that tests and benchmarks use, once, into a cache outside the checkout:
 #   <cache>/containerd-<version>/{containerd,ctr,containerd-shim-runc-v2}
-# With GOOS=windows the programs are Windows' own, in <cache>/containerd-<version>-windows, and there is no runc shim; the version
-# "hcsshim" is Microsoft's shim, in <cache>/hcsshim-<its version>-windows/containerd-shim-runhcs-v1.exe.
+# With GOOS=windows it builds Windows programs, in <cache>/containerd-<version>-windows, without the runc shim. The
+# version "hcsshim" is Microsoft's shim, in <cache>/hcsshim-<its version>-windows/containerd-shim-runhcs-v1.exe.
 # Usage: scripts/go-programs.sh [VERSION …]     prints one line "VERSION DIRECTORY" for each
 set -euo pipefail
 cache=${RUNHCS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/containerd-shim-runhcs}
@@ -12,8 +12,9 @@ if [ ${#versions[@]} -eq 0 ]; then
     [ "${GOOS:-linux}" != windows ] || versions+=(hcsshim)
 fi
 
-# The newest release of Microsoft's shim whose code builds here. Newer ones need versions of cosesign1go that the module proxy refuses to hand
-# out (1.5.0 and up); this one builds with 1.4.0 in place of 1.5.0, which only confidential containers use. Its own source is as published.
+# The newest release of Microsoft's shim that can be built. Newer ones need versions of cosesign1go that the module
+# proxy refuses to serve (1.5.0 and up). This one builds with 1.4.0 in place of 1.5.0, which only confidential containers
+# use. The source of the shim itself is unchanged.
 hcsshim=v0.15.0-rc.3
 hcsshim_replacements=(
     github.com/Microsoft/cosesign1go=github.com/Microsoft/cosesign1go@v1.4.0
@@ -24,7 +25,7 @@ build() {
     local version=$1 target=$2 module=$3 work
     work=$(mktemp -d)
     trap 'rm -rf "$work"' RETURN
-    # A module of our own that requires theirs: `go install path@version` refuses a go.mod with replace lines.
+    # A temporary module that requires containerd: `go install path@version` refuses a go.mod with replace lines.
     cd "$work"
     go mod init programs >/dev/null 2>&1
     cat > tools.go <<EOF
@@ -59,7 +60,8 @@ build_hcsshim() {
     for replacement in "${hcsshim_replacements[@]}"; do go mod edit -replace "$replacement"; done
     GOOS=windows go mod tidy >/dev/null 2>&1
     mkdir -p "$target.partial"
-    GOOS=windows CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$target.partial/" "$module/cmd/containerd-shim-runhcs-v1" 1>&2
+    GOOS=windows CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$target.partial/" \
+        "$module/cmd/containerd-shim-runhcs-v1" 1>&2
     mv "$target.partial" "$target"
 }
 
@@ -85,7 +87,7 @@ for version in "${versions[@]}"; do
         v1.*) module=github.com/containerd/containerd ;;
         *) module=github.com/containerd/containerd/v2 ;;
     esac
-    # Who finds it built need not wait for somebody who builds another version.
+    # Take the lock only to build: a caller that finds the version built does not wait for the build of another one.
     [ -x "$target/containerd$suffix" ] || (
         flock 9
         if [ ! -x "$target/containerd$suffix" ]; then

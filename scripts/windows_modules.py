@@ -62,14 +62,14 @@ class WindowsPython:
             archive.extractall(self._library)
         self._program = str(directory / "python.exe")
         self._wine = Prefix(work / "prefix")
-        self._wine.make()
+        self._wine.create()
 
     def __enter__(self) -> WindowsPython:
         self._wine.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._wine.end()
+        self._wine.stop()
 
     def modules(self) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """The .pyc files of our modules and third-party packages, and of the standard library's, by path without the

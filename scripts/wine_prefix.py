@@ -1,16 +1,18 @@
-"""A Wine prefix of one's own: a copy of the template that scripts/wine-setup.sh made, its server, programs in it.
+"""A private Wine prefix: a copy of the template of scripts/wine-setup.sh, its wineserver, and programs in it.
 
-Three things about Wine make this a page of its own. Its services live on with the streams of whatever started them, so
-nobody may wait for the end of a pipe that was given to Wine: the services are started first, with streams that lead
-nowhere, and `run` reads a program's output until the program ends, not until the pipe does. And a server that is left
-behind keeps every program of its prefix alive: so it is our child, in the foreground, told to go when we do, and
-everything in the prefix goes with it. A keeper, a second child that sees the end of its stdin, ends whoever stays.
+Three properties of Wine shape this module:
 
-And Wine's 64-bit loader is linked to a fixed address, 0x7d000000, not far below the page that Windows shares with every
-program, 0x7ffe0000. Since Linux 6.9 the heap of such a program begins anywhere in the gigabyte above it. Where it takes
-the place of that page, one time in 7,500, the program ends before it has begun, with code 1 and without a word, and
-a parent under Wine is told ERROR_INTERNAL_ERROR. So Wine runs without randomised addresses: by a `wine` of our own,
-which comes first on the PATH of `environment`.
+- Wine's services keep the standard streams of the process that started them. A pipe that Wine inherited therefore
+  never reaches end of file. So `start` starts the services first, with null streams, and `run` reads the output of
+  a program until the program exits, not until end of file.
+- A wineserver that stays behind keeps every program of its prefix alive. So it is a child of this process, in the
+  foreground, and gets a signal when this process exits; it then terminates all programs of the prefix. A second child,
+  the reaper, waits for end of file on its stdin and kills what remains.
+- Wine's 64-bit loader is linked to a fixed address, 0x7d000000, shortly below the page that Windows shares with every
+  program, 0x7ffe0000. Since Linux 6.9 the heap of such a program begins anywhere in the gigabyte above it. If the heap
+  covers that page, which happens once in 7,500 starts, the program exits with code 1 and no output, and a parent under
+  Wine gets ERROR_INTERNAL_ERROR. So Wine runs without address space layout randomization (ASLR): `create` writes
+  a wrapper script `wine`, which is first on the PATH of `environment`.
 """
 
 from __future__ import annotations
@@ -27,20 +29,20 @@ import time
 from pathlib import Path
 
 SETUP = Path(__file__).with_name("wine-setup.sh")
-SETUP_TIME = 600.0  # it may have to install Wine
-BOOT_TIME = 110.0
-RUN_TIME = 110.0
-END_TIME = 15.0
-# The one signal at which Wine's server ends its programs before itself; at others they stay, and wait for ever.
-END_SIGNAL = signal.SIGINT
-# A program that ends closes its way to Wine's server before its last threads are gone, and one of them may just want to
-# use it. That is of no consequence but for this line in the output.
-LAST_WORDS = re.compile(rb"wine client error:[0-9a-f]+: sendmsg: Bad file descriptor\r?\n")
-NOWHERE = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+SETUP_TIMEOUT = 600.0  # the script may have to install Wine
+BOOT_TIMEOUT = 110.0
+RUN_TIMEOUT = 110.0
+STOP_TIMEOUT = 15.0
+# At this signal only, wineserver terminates its programs before it exits. At others they stay and wait forever.
+STOP_SIGNAL = signal.SIGINT
+# A program that exits closes its connection to wineserver before its last threads have exited, and one of them may
+# still use it. The only effect is this line in the output.
+CLIENT_ERROR = re.compile(rb"wine client error:[0-9a-f]+: sendmsg: Bad file descriptor\r?\n")
+NULL_STREAMS = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 class Prefix:
-    """`start` and `end` are once in a life."""
+    """Call `create`, `start` and `stop` once each, in this order."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -49,33 +51,35 @@ class Prefix:
         path = f"{self._programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         self.environment = {**os.environ, "WINEPREFIX": str(directory), "WINEDEBUG": "-all", "PATH": path}
         self._server: subprocess.Popen[bytes] | None = None
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._reaper: subprocess.Popen[bytes] | None = None
 
-    def make(self) -> None:
-        """The files alone, so that DLLs can be put among them before anything runs."""
+    def create(self) -> None:
+        """Create the files only, so that the caller can add DLLs before anything runs."""
         done = subprocess.run(
-            [SETUP, self.directory], check=False, timeout=SETUP_TIME, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            [SETUP, self.directory], check=False, timeout=SETUP_TIMEOUT, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         if done.returncode:
             raise OSError(f"{SETUP} failed ({done.returncode}):\n{done.stdout.decode(errors='replace')}")
         self._programs.mkdir()
         for name in ("wine", "wineboot"):
             script = self._programs / name
-            script.write_text(f'#!/bin/sh\nexec {" ".join([*not_randomised(), str(shutil.which(name))])} "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec {" ".join([*without_aslr(), str(shutil.which(name))])} "$@"\n')
             script.chmod(0o755)
 
     def start(self) -> None:
-        """The server and Wine's services."""
-        keeper = [sys.executable, __file__, str(self.directory)]
-        streams = {**NOWHERE, "stdin": subprocess.PIPE}
-        self._keeper = subprocess.Popen(keeper, start_new_session=True, **streams)
-        foreground = tied_to_us(["wineserver", "-f", "-p"], "INT")
-        self._server = subprocess.Popen(foreground, env=self.environment, **NOWHERE)
-        subprocess.run(["wineboot"], env=self.environment, check=True, timeout=BOOT_TIME, **NOWHERE)
+        """Start the wineserver and Wine's services."""
+        reaper = [sys.executable, __file__, str(self.directory)]
+        streams = {**NULL_STREAMS, "stdin": subprocess.PIPE}
+        self._reaper = subprocess.Popen(reaper, start_new_session=True, **streams)
+        foreground = with_pdeathsig(["wineserver", "-f", "-p"], "INT")
+        self._server = subprocess.Popen(foreground, env=self.environment, **NULL_STREAMS)
+        subprocess.run(["wineboot"], env=self.environment, check=True, timeout=BOOT_TIMEOUT, **NULL_STREAMS)
 
-    def run(self, *command: str, input: bytes = b"", timeout: float = RUN_TIME) -> subprocess.CompletedProcess[bytes]:
-        """A Windows program to its end; both outputs together in stdout. One that takes too long is killed: code -9."""
+    def run(
+        self, *command: str, input: bytes = b"", timeout: float = RUN_TIMEOUT
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a Windows program until it exits, with stdout and stderr in one. At the timeout kill it: code -9."""
         reading, writing = os.pipe()
         try:
             running = subprocess.Popen(
@@ -87,45 +91,45 @@ class Prefix:
         if running.stdin is not None:
             threading.Thread(target=_feed, args=(running, input), daemon=True).start()
         output = []
-        end = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         exited = os.pidfd_open(running.pid)
         try:
             while True:
-                ready = select.select([reading, exited], [], [], max(end - time.monotonic(), 0))[0]
+                ready = select.select([reading, exited], [], [], max(deadline - time.monotonic(), 0))[0]
                 if not ready:
                     running.kill()
                 elif reading in ready and (data := os.read(reading, 1 << 16)):
                     output.append(data)
                 elif exited in ready:
                     break
-                else:  # its end is closed, and it runs on
-                    select.select([exited], [], [], max(end - time.monotonic(), 0))
+                else:  # the program closed its output and still runs
+                    select.select([exited], [], [], max(deadline - time.monotonic(), 0))
                     running.kill()
-            code = running.wait(END_TIME)
+            code = running.wait(STOP_TIMEOUT)
         finally:
             os.close(exited)
             os.close(reading)
-        if time.monotonic() >= end:
+        if time.monotonic() >= deadline:
             output.append(b"\nkilled after %.0f s\n" % timeout)
-        return subprocess.CompletedProcess(command, code, LAST_WORDS.sub(b"", b"".join(output)))
+        return subprocess.CompletedProcess(command, code, CLIENT_ERROR.sub(b"", b"".join(output)))
 
-    def end(self) -> None:
-        """Every program of the prefix, by its server; then the server; then who did not hear of it."""
+    def stop(self) -> None:
+        """Stop the wineserver, which terminates the programs of the prefix, and kill what remains."""
         server, self._server = self._server, None
         if server is None:
             return
-        server.send_signal(END_SIGNAL)
+        server.send_signal(STOP_SIGNAL)
         try:
-            server.wait(END_TIME)
+            server.wait(STOP_TIMEOUT)
         except subprocess.TimeoutExpired:
             server.kill()
-            server.wait(END_TIME)
-        self.sweep()
-        if self._keeper is not None:
-            self._keeper.communicate(timeout=2 * END_TIME)
+            server.wait(STOP_TIMEOUT)
+        self.kill_remaining()
+        if self._reaper is not None:
+            self._reaper.communicate(timeout=2 * STOP_TIMEOUT)
 
-    def sweep(self) -> None:
-        """End what is left without, or despite, its server."""
+    def kill_remaining(self) -> None:
+        """Kill the processes that still run, with or without their wineserver."""
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -133,28 +137,28 @@ class Prefix:
                 pass
 
     def processes(self) -> list[int]:
-        """All that run in this prefix; without their server, too, as one that holds a lock of Wine's may do."""
+        """The pids of all processes in this prefix. A process that holds a lock of Wine may outlive the wineserver."""
         ours = f"WINEPREFIX={self.directory}".encode()
-        left = []
+        pids = []
         for process in Path("/proc").iterdir():
             try:
                 if process.name.isdigit() and ours in (process / "environ").read_bytes().split(b"\0"):
-                    left.append(int(process.name))
+                    pids.append(int(process.name))
             except OSError:
-                pass  # gone, or another user's
-        return [pid for pid in left if pid != os.getpid()]
+                pass  # it exited, or belongs to another user
+        return [pid for pid in pids if pid != os.getpid()]
 
 
-def tied_to_us(command: list[str], signal_name: str = "TERM") -> list[str]:
-    """The command that ends when the thread that starts it does, however that ends."""
+def with_pdeathsig(command: list[str], signal_name: str = "TERM") -> list[str]:
+    """The command such that it gets the signal when the thread that started it exits, for whatever reason."""
     return ["setpriv", "--pdeathsig", signal_name, *command] if shutil.which("setpriv") else command
 
 
-def not_randomised() -> list[str]:
-    """In front of a command: its addresses, and those of all that it starts, are the same every time. Nothing where
-    that is forbidden, as it is in many containers."""
+def without_aslr() -> list[str]:
+    """The prefix of a command line that disables ASLR for the command and its children. Empty if the system forbids
+    that, as many containers do."""
     try:
-        done = subprocess.run(["setarch", "-R", "true"], check=False, timeout=END_TIME, **NOWHERE)
+        done = subprocess.run(["setarch", "-R", "true"], check=False, timeout=STOP_TIMEOUT, **NULL_STREAMS)
     except FileNotFoundError:
         return []
     return [] if done.returncode else ["setarch", "-R"]
@@ -166,17 +170,18 @@ def _feed(running: subprocess.Popen[bytes], data: bytes) -> None:
         running.stdin.write(data)
         running.stdin.close()
     except OSError:
-        pass  # it does not want more
+        pass  # the program closed its stdin
 
 
-def keep(prefix: Prefix) -> None:
-    """Until our owner is gone. Its server has been told by then: `tied_to_us`."""
+def reap(prefix: Prefix) -> None:
+    """Wait until the parent exits, then kill what remains. The wineserver has its signal by then:
+    `with_pdeathsig`."""
     sys.stdin.buffer.read()
-    end = time.monotonic() + END_TIME
-    while prefix.processes() and time.monotonic() < end:
+    deadline = time.monotonic() + STOP_TIMEOUT
+    while prefix.processes() and time.monotonic() < deadline:
         time.sleep(0.1)
-    prefix.sweep()
+    prefix.kill_remaining()
 
 
 if __name__ == "__main__":
-    keep(Prefix(Path(sys.argv[1])))
+    reap(Prefix(Path(sys.argv[1])))

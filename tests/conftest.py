@@ -1,4 +1,4 @@
-"""What all levels share: what a test finds depends neither on the machine's load nor on who runs it."""
+"""Settings of all test levels: results depend neither on the load of the machine nor on the user's environment."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# Examples are judged by what they find. How long they take says only how busy the machine is.
+# No deadline per example: how long an example takes depends on the load of the machine.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-# What a person may have set for an emulator or shims of their own. RUNHCS_STANDBY=1 is a wish, and granted.
+# Variables that a user may have set for their own emulator or shims. RUNHCS_STANDBY stays: with it the tests run with
+# a standby.
 for variable in (
     "HCSSHIM_TIMEOUT_GCSCONNECTION", "HCS_EMULATOR_BUILD", "HCS_EMULATOR_DIR", "HCS_EMULATOR_JOURNAL",
     "RUNHCS_SOCKET_DIR", "RUNHCS_SPANS", "RUNHCS_STANDBY_IDLE",

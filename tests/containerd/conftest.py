@@ -1,7 +1,7 @@
-"""What tests under containerd share.
+"""Fixtures of the tests with containerd.
 
-`node` is a containerd of each version in turn, on an emulator; one of each serves all tests of a worker, and every
-test must leave it as clean as it was. `own_node` is for those who are going to break it.
+`node` is a containerd of each version in turn, with an emulator. All tests of a pytest worker share one node per
+version, and no test may leak resources in it. `own_node` is a private one, for tests that stop or break containerd.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def emulator() -> Iterator[Emulator]:
 
 @pytest.fixture(params=list(VERSIONS))
 def version(request: pytest.FixtureRequest) -> str:
-    """Each containerd in turn. A test that is about some of them only parametrises `version` itself."""
+    """Each version of containerd in turn. A test of some versions only parametrizes `version` itself."""
     return str(request.param)
 
 
 @pytest.fixture
 def start_containerd(version: str, emulator: Emulator) -> Iterator[Callable[..., Containerd]]:
-    """Start containerds with arguments (`cri=True`, …); all are stopped at the end."""
+    """Start containerds with arguments (`cri=True`, …); teardown stops all of them."""
     started: list[Containerd] = []
 
     def start(**arguments: object) -> Containerd:
@@ -59,7 +59,7 @@ def nodes() -> Iterator[dict[str, Node]]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Let fixtures know how the test went."""
+    """Record for fixtures whether the test passed."""
     report = yield
     item.stash[PASSED] = item.stash.get(PASSED, True) and report.passed
     return report
@@ -78,7 +78,7 @@ def node(request: pytest.FixtureRequest, version: str, nodes: dict[str, Node]) -
             clean = True
     finally:
         if not clean:
-            nodes.pop(version).stop()  # one test's dirt is no other's
+            nodes.pop(version).stop()  # a leak of one test must not fail another
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
-"""A private containerd for a test: own root, state, sockets and configuration, our launcher first in its PATH.
+"""A private containerd for a test: its own root, state, sockets and configuration, and our launcher first in its PATH.
 
     containerd.ctr("run", "--runtime", RUNTIME, "--config", str(config), "c1")
 
-Everything it starts inherits its environment, which names its directory; that is how `stop` finds what is left, ends
-it by pid, and how `strays` can be asked for in a test. When a test fails, containerd's log is in the report.
+Every process it starts inherits its environment, which names its directory. By that `leaked_processes` finds them, and
+`stop` kills them by pid. When a test fails, containerd's log is in the report.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CACHE = Path(
     os.environ.get("RUNHCS_CACHE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "containerd-shim-runhcs"
 )
-# What is tested against: the distribution's, and two that scripts/go-programs.sh builds.
+# The tested versions: the distribution's, and two that scripts/go-programs.sh builds.
 VERSIONS = {
     "1.6": Path("/usr/bin"),
     "1.7": CACHE / "containerd-v1.7.34",
     "2.3": CACHE / "containerd-v2.3.4",
 }
 
-# No plugin may reach outside of the test's directory, and none is started that no test of this level needs.
+# Plugins that work outside of the test's directory, or that no test of this level needs.
 DISABLED_1 = [
     "io.containerd.internal.v1.opt",
     "io.containerd.snapshotter.v1.aufs",
@@ -57,7 +57,7 @@ COMMAND_TIMEOUT = 60.0
 
 
 class Containerd:
-    """One version, running. `directory` holds all of it; `bundles` is where containerd puts its tasks."""
+    """A running containerd. `directory` holds all its files; `bundles` is the directory of its tasks."""
 
     def __init__(
         self, version: str, env: Mapping[str, str], *, cri: bool = False, config: str = "", log_level: str = "debug"
@@ -67,7 +67,7 @@ class Containerd:
         assert (self.programs / "containerd").exists(), (
             f"no containerd {version} in {self.programs}: run scripts/go-programs.sh, or apt-get install containerd"
         )
-        # Unix socket paths are short, so the directory is, too.
+        # The length of Unix socket paths is limited, so the directory is short.
         self.directory = Path(tempfile.mkdtemp(prefix="ctd-", dir="/tmp"))
         self.address = self.directory / "c.sock"
         self.state = self.directory / "state"
@@ -107,20 +107,20 @@ class Containerd:
             f"{more}\n"
         )
 
-    # Its life.
+    # Start and stop.
 
     def start(self) -> None:
-        """Start it, or start it again after `terminate` or `kill`; running when this returns."""
+        """Start containerd, also after `terminate` or `kill`. It serves requests when this returns."""
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [self.programs / "containerd", "--config", self.config_path, "--log-level", self._log_level],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.directory,
                 start_new_session=True,
             )  # fmt: skip
-        eventually(self._answers, f"containerd {self.version} answering; its log:\n{self.log()}", START_TIMEOUT)
+        eventually(self._is_ready, f"containerd {self.version} serves requests; its log:\n{self.log()}", START_TIMEOUT)
 
-    def _answers(self) -> bool:
-        assert self.process is not None and self.process.poll() is None, f"containerd ended:\n{self.log()}"
+    def _is_ready(self) -> bool:
+        assert self.process is not None and self.process.poll() is None, f"containerd exited:\n{self.log()}"
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(str(self.address))
@@ -129,18 +129,18 @@ class Containerd:
         return self.ctr("version", check=False).returncode == 0
 
     def terminate(self) -> None:
-        """As an upgrade does: shims stay."""
-        self._end(signal.SIGTERM)
+        """SIGTERM, as in an upgrade: the shims keep running."""
+        self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """As a crash does."""
-        self._end(signal.SIGKILL)
+        """SIGKILL, as in a crash."""
+        self._signal(signal.SIGKILL)
 
     def restart(self) -> None:
         self.terminate()
         self.start()
 
-    def _end(self, number: int) -> None:
+    def _signal(self, number: int) -> None:
         process, self.process = self.process, None
         if process is None:
             return
@@ -152,13 +152,13 @@ class Containerd:
             process.wait()
 
     def stop(self) -> None:
-        """End it and all that it started, and remove its directory."""
-        self._end(signal.SIGTERM)
+        """Stop it, kill all processes that it started, and remove its directory."""
+        self._signal(signal.SIGTERM)
         for _ in range(50):
-            strays = self.strays()
-            if not strays:
+            leaked_processes = self.leaked_processes()
+            if not leaked_processes:
                 break
-            for pid in strays:
+            for pid in leaked_processes:
                 try:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
@@ -168,12 +168,12 @@ class Containerd:
             subprocess.run(["umount", "-l", point], check=False, timeout=COMMAND_TIMEOUT)
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    # Its tools.
+    # Clients.
 
     def ctr(
         self, *arguments: str, check: bool = True, timeout: float = COMMAND_TIMEOUT, stdin: str = ""
     ) -> subprocess.CompletedProcess[str]:
-        """`ctr` of the same version, to its end. With check, a failure is the test's, with containerd's log."""
+        """Run `ctr` of the same version. With `check`, a failure fails the test and shows containerd's log."""
         result = subprocess.run(
             self.ctr_command(*arguments),
             input=stdin, capture_output=True, text=True, errors="replace", timeout=timeout, env=self.env, check=False,
@@ -186,11 +186,11 @@ class Containerd:
         return result
 
     def ctr_command(self, *arguments: str) -> list[str]:
-        """The command line, for a `Popen` of one's own."""
+        """The command line, for `Popen`."""
         return [str(self.programs / "ctr"), "--address", str(self.address), "--namespace", NAMESPACE, *arguments]
 
     def rootfs(self) -> Path:
-        """The machine's own file system as a root for containers: its programs are what they run. Gone after `stop`."""
+        """The file system of this machine as a root for containers, which run its programs. `stop` unmounts it."""
         path = self.directory / "rootfs"
         if not path.exists():
             path.mkdir()
@@ -200,18 +200,18 @@ class Containerd:
     def run(
         self, id: str, *command: str, flags: Sequence[str] = ("--rm",), check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """`ctr run` of a command in a container with that root."""
+        """`ctr run` of a command in a container with `rootfs` as its root."""
         return self.ctr("run", *flags, "--runtime", RUNTIME, "--rootfs", str(self.rootfs()), id, *command, check=check)
 
     def log(self, lines: int = 60) -> str:
-        """The end of containerd's log, which holds the shims' lines too."""
+        """The last lines of containerd's log, which includes the logs of the shims."""
         try:
             return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-lines:])
         except OSError:
             return "(no log)"
 
     def expect_log(self, pattern: str) -> str:
-        """A line of the log that matches, however late it comes."""
+        """Wait for a line of the log that matches, and return it."""
 
         def search() -> str | None:
             found = re.search(f"^.*(?:{pattern}).*$", self.log_path.read_text(errors="replace"), re.MULTILINE)
@@ -219,10 +219,10 @@ class Containerd:
 
         return str(eventually(search, f"{pattern!r} in containerd's log:\n{self.log()}"))
 
-    # What it left.
+    # Leak checks.
 
-    def strays(self) -> list[int]:
-        """Processes, containerd itself aside, that it or its shims started: they have its directory in their
+    def leaked_processes(self) -> list[int]:
+        """Processes that containerd or its shims started, without containerd itself: those with its directory in their
         environment."""
         marker = str(self.directory).encode() + b"/"
         own = {os.getpid(), self.process.pid if self.process is not None else -1}
@@ -234,7 +234,7 @@ class Containerd:
                 if marker in Path(f"/proc/{entry}/environ").read_bytes():
                     found.append(int(entry))
             except OSError:
-                continue  # gone, or a kernel thread
+                continue  # it exited, or is a kernel thread
         return found
 
     def mounts(self) -> list[str]:
@@ -242,19 +242,19 @@ class Containerd:
         return [point for point in points if point.startswith(str(self.directory) + "/")]
 
     def shim_mounts(self) -> list[str]:
-        """What is mounted by containerd and the shims, without the root file system of `rootfs`."""
+        """Mounts of containerd and the shims, without that of `rootfs`."""
         return [point for point in self.mounts() if point != str(self.directory / "rootfs")]
 
     def expect_clean(self) -> None:
-        """No shim, no bundle, no socket and no mount is left once containerd has cleaned up."""
+        """Wait until containerd has removed every shim, bundle, socket and mount."""
 
-        def left() -> list[str]:
-            things = [f"process {pid}" for pid in self.strays()]
-            things += [str(path) for path in self.bundles.glob("*")] if self.bundles.exists() else []
-            things += [str(path) for path in self.sockets.glob("*")] if self.sockets.exists() else []
-            return things + self.shim_mounts()
+        def leaked() -> list[str]:
+            found = [f"process {pid}" for pid in self.leaked_processes()]
+            found += [str(path) for path in self.bundles.glob("*")] if self.bundles.exists() else []
+            found += [str(path) for path in self.sockets.glob("*")] if self.sockets.exists() else []
+            return found + self.shim_mounts()
 
         try:
-            eventually(lambda: not left(), "nothing left")
+            eventually(lambda: not leaked(), "no leaked resource")
         except AssertionError:
-            raise AssertionError(f"left behind: {left()}\ncontainerd's log:\n{self.log()}") from None
+            raise AssertionError(f"leaked: {leaked()}\ncontainerd's log:\n{self.log()}") from None

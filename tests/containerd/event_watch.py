@@ -1,4 +1,4 @@
-"""`ctr events`, read as it comes."""
+"""A subscriber to containerd's events, by `ctr events`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LINE = re.compile(r" (/\S+) (\{.*\})$")
 
 
 class EventWatch:
-    """What containerd has published since `start`, over restarts of containerd if `start` is called again."""
+    """The events that containerd published since `start`. After a restart of containerd, call `start` again."""
 
     def __init__(self, containerd: Containerd) -> None:
         self._containerd = containerd
@@ -26,15 +26,15 @@ class EventWatch:
         self.start()
 
     def start(self) -> None:
-        """Subscribe; returns when events do arrive."""
+        """Subscribe, and return once events arrive."""
         self.stop()
-        # Not with containerd's environment, by which its leftovers are told.
+        # Not with containerd's environment: that marks leaked processes.
         process = self._process = subprocess.Popen(
             self._containerd.ctr_command("events"), env=dict(os.environ), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
-        eventually(self._probe, "an event of our own", 30)
+        eventually(self._probe, "the event of a probe", 30)
 
     def stop(self) -> None:
         process, self._process = self._process, None
@@ -43,7 +43,7 @@ class EventWatch:
             process.wait()
 
     def _probe(self) -> bool:
-        """Something that publishes an event, until one has been seen."""
+        """Make containerd publish an event. Returns whether one arrived."""
         before = len(self._received)
         label = f"probe={os.urandom(4).hex()}"
         self._containerd.ctr("namespaces", "label", "tests", label, check=False)
@@ -62,7 +62,7 @@ class EventWatch:
                 self._received.append((found[1], json.loads(found[2])))
 
     def with_fields(self, id: str) -> list[tuple[str, dict[str, Any]]]:
-        """Events about the task of this container: (`start`, fields) …"""
+        """The events of the tasks of this container: (`start`, fields) …"""
         return [
             (topic.removeprefix("/tasks/"), fields)
             for topic, fields in list(self._received)

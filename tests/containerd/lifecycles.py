@@ -1,8 +1,8 @@
-"""A container's life by containerd's API, and the same life with the shim killed on the way.
+"""The lifecycle of a container through containerd's API, and the same lifecycle with the shim killed at an HCS call.
 
-A clean run tells how many calls to HCS a life has. Then, for every n, a life in which the nth call is the shim's last:
-the emulator carries the call out and kills the caller, before or after its answer. From there on the client is not
-told anything better than an error, but every call ends, and an ordinary clean-up leaves nothing.
+A run without a fault counts the HCS calls of one lifecycle. Then, for every n, the emulator performs the nth call and
+kills the shim before or after its result. The client may then get errors, but every call returns, and an ordinary
+cleanup leaks nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from runhcs.containerd.client import Client, ContainerdError
 from tests.containerd.node import Node
 
 
-def live(tasks: Client, name: str) -> None:
+def run_lifecycle(tasks: Client, name: str) -> None:
     """Create, start, exec, kill, delete."""
     tasks.create_task(name)
     tasks.start(name)
@@ -30,7 +30,7 @@ def live(tasks: Client, name: str) -> None:
 
 
 def clean_up(node: Node, tasks: Client, name: str) -> None:
-    """What any client does after an error."""
+    """The cleanup of any client after an error."""
     with suppress(ContainerdError):
         tasks.kill(name, 9)
     node.ctr("task", "delete", "--force", name, check=False)
@@ -46,7 +46,7 @@ def count_calls(node: Node, tasks: Client) -> int:
     name = node.name()
     node.create(name, "ping", "-t", "localhost")
     before = calls(node)
-    live(tasks, name)
+    run_lifecycle(tasks, name)
     count = calls(node) - before
     node.ctr("container", "rm", name)
     node.expect_clean()
@@ -54,17 +54,17 @@ def count_calls(node: Node, tasks: Client) -> int:
 
 
 def crash_at_every_call(node: Node, when: str, first: int, step: int) -> None:
-    """Lives that end at the call `first`, `first + step` … of the shim, `when` is `before` or `after` its answer."""
+    """Kill the shim at its HCS calls number `first`, `first + step` …, `before` or `after` (`when`) the result."""
     with node.client() as tasks:
         last = count_calls(node, tasks)
-        assert last > 20, "a life of a container has more calls than that"
+        assert last > 20, "a lifecycle has more HCS calls than that"
         survived = []
         for nth in range(first, last + 2, step):
             name = node.name()
             node.create(name, "ping", "-t", "localhost")
             node.emulator.fault("*", nth=nth, kill_client=when)
             try:
-                live(tasks, name)
+                run_lifecycle(tasks, name)
                 survived.append(nth)
             except ContainerdError:
                 pass

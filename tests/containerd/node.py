@@ -1,9 +1,9 @@
-"""A node for tests: one containerd on one emulator, images and specs for containers, and a strict eye on leftovers.
+"""A node for tests: one containerd with one emulator, images and specs for containers, and a check for leaks.
 
-node.run(id, node.spec("cmd", "/c", "echo hi"))     `ctr run` with a Windows spec, to its end
-node.ctr("task", "ls")                              anything else
-node.events.received(id)                                what `ctr events` said of a container
-node.expect_clean()                                 nothing of any container is left, anywhere
+node.run(id, node.spec("cmd", "/c", "echo hi"))     `ctr run` with a Windows spec, until it exits
+node.ctr("task", "ls")                              any other command
+node.events.received(id)                            the events of a container
+node.expect_clean()                                 no container has leaked a resource
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tests.support.oci_image import pack_image
 
 __all__ = ["IMAGE", "Node"]
 
-# containerd gives a shim five seconds to be cleaned up after; a loaded machine needs more for the rest.
+# containerd limits the `delete` of a shim to five seconds; on a loaded machine the rest of the cleanup takes longer.
 CLEAN_TIMEOUT = 60.0
 
 
 class Node:
     def __init__(self, version: str, standby: bool = False, **containerd: Any) -> None:
-        """With a standby, which is no leftover, shims are forks of a warm process."""
+        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby."""
         self.version = version
         self.standby = standby
         self.directory = Path(tempfile.mkdtemp(prefix="node-", dir="/tmp"))
@@ -70,13 +70,13 @@ class Node:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def name(self) -> str:
-        """For a container that no other test of this node has."""
+        """A container id that no other test of this node uses."""
         return f"c{next(self._numbers)}"
 
     # Containers.
 
     def spec(self, *args: str, terminal: bool = False, **members: Any) -> dict[str, Any]:
-        """A Windows spec with a layer and a scratch directory of its own. `process` and `windows` are added to."""
+        """A Windows spec with a layer and its own scratch directory. Members `process` and `windows` are merged."""
         number = next(self._specs)
         scratch = self.directory / "scratch" / str(number)
         process = {"args": list(args), "cwd": "C:\\", "user": {"username": "ContainerAdministrator"}}
@@ -96,7 +96,7 @@ class Node:
         return ["run", "--runtime", RUNTIME, *flags, "--config", self.config(spec), id]
 
     def run(self, id: str, spec: dict[str, Any], *flags: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """`ctr run` to its end, whatever its exit code."""
+        """`ctr run` until it exits, with any exit code."""
         return self.ctr(*self.run_arguments(id, spec, *flags), check=False, **options)
 
     def create(self, id: str, *args: str, **members: Any) -> None:
@@ -124,7 +124,7 @@ class Node:
             process.communicate()
 
     def exec(self, id: str, exec_id: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """`ctr task exec` to its end; flags come before `--`, the command after it."""
+        """`ctr task exec` until it exits; flags come before `--`, the command after it."""
         flags: tuple[str, ...] = ()
         if "--" in arguments:
             at = arguments.index("--")
@@ -132,18 +132,18 @@ class Node:
         return self.ctr("task", "exec", "--exec-id", exec_id, *flags, id, *arguments, check=False, **options)
 
     def client(self, timeout: float = COMMAND_TIMEOUT) -> Client:
-        """containerd's own API, for what ctr cannot say, and for status codes."""
+        """A client of containerd's API, for calls that `ctr` does not offer, and for status codes."""
         return Client(str(self.containerd.address), NAMESPACE, timeout)
 
     def image(self) -> str:
-        """The name of an image that this containerd has."""
+        """The name of an image, which this containerd has imported."""
         if not self._image:
             self.ctr("images", "import", str(pack_image(self.directory / "image")))
             self._image = True
         return IMAGE
 
     def status(self, id: str) -> str:
-        """`RUNNING`, `STOPPED` … as `ctr task ls` has it; empty if there is no such task."""
+        """`RUNNING`, `STOPPED` … as `ctr task ls` shows it; empty if there is no such task."""
         return self.tasks().get(id, "")
 
     def tasks(self) -> dict[str, str]:
@@ -156,7 +156,7 @@ class Node:
         )
 
     def remove(self, id: str) -> None:
-        """Kill, delete and remove; nothing of it may fail."""
+        """Kill and delete the task and remove the container. Each must succeed."""
         self.ctr("task", "delete", "--force", id)
         self.ctr("container", "rm", id)
 
@@ -181,24 +181,25 @@ class Node:
 
     @staticmethod
     def resources(pid: int) -> tuple[int, int]:
-        """How many descriptors and threads a process has."""
+        """The numbers of descriptors and threads of a process."""
         return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
 
-    # Leftovers.
+    # Leak checks.
 
-    def leftovers(self) -> list[str]:
-        """Whatever a container had and still has."""
+    def leaked_resources(self) -> list[str]:
+        """Every resource of a container that still exists."""
         status = self.emulator.control("status")
-        left = [f"compute system {system['Id']}" for system in status["systems"]]
-        left += [f"process {pid} of the emulator" for pid in self.emulator.descendants()]
-        left += [f"{status['handles']} handles"] if status["handles"] else []
-        left += [f"mount {point}" for point in self.emulator.mounts() + self.containerd.mounts()]
-        left += [f"process {pid} of containerd" for pid in self.containerd.strays() if not self._is_standby(pid)]
-        left += [str(path) for path in self._files() if not (self.standby and path.name.startswith("standby-"))]
-        left += [f"control group {path}" for path in self._control_groups()]
-        left += [f"task {task}" for task in self.tasks()]
-        left += [f"container {name}" for name in self.ctr("container", "ls", "-q").stdout.split()]
-        return left
+        leaked = [f"compute system {system['Id']}" for system in status["systems"]]
+        leaked += [f"process {pid} of the emulator" for pid in self.emulator.descendants()]
+        leaked += [f"{status['handles']} handles"] if status["handles"] else []
+        leaked += [f"mount {point}" for point in self.emulator.mounts() + self.containerd.mounts()]
+        processes = self.containerd.leaked_processes()
+        leaked += [f"process {pid} of containerd" for pid in processes if not self._is_standby(pid)]
+        leaked += [str(path) for path in self._files() if not (self.standby and path.name.startswith("standby-"))]
+        leaked += [f"control group {path}" for path in self._control_groups()]
+        leaked += [f"task {task}" for task in self.tasks()]
+        leaked += [f"container {name}" for name in self.ctr("container", "ls", "-q").stdout.split()]
+        return leaked
 
     def _is_standby(self, pid: int) -> bool:
         if not self.standby:
@@ -206,10 +207,10 @@ class Node:
         try:
             return b"\0standby\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
-            return True  # gone
+            return True  # it exited
 
     def _files(self) -> list[Path]:
-        """Bundles, their persistent twins, and the shims' sockets."""
+        """Bundles, their persistent directories under containerd's root, and the sockets of the shims."""
         root = self.containerd.directory / "root" / "io.containerd.runtime.v2.task"
         directories = [self.containerd.bundles, root / self.containerd.bundles.name, self.containerd.sockets]
         return [path for directory in directories if directory.exists() for path in directory.iterdir()]
@@ -219,13 +220,13 @@ class Node:
         return glob.glob(f"/sys/fs/cgroup/**/hcs-emulator/{instance}/*/", recursive=True)
 
     def expect_clean(self) -> None:
-        left: list[str] = []
+        leaked: list[str] = []
 
         def clean() -> bool:
-            left[:] = self.leftovers()
-            return not left
+            leaked[:] = self.leaked_resources()
+            return not leaked
 
         try:
-            eventually(clean, "nothing left", CLEAN_TIMEOUT)
+            eventually(clean, "no leaked resource", CLEAN_TIMEOUT)
         except AssertionError:
-            raise AssertionError(f"left behind: {left}\n{self.containerd.log()}") from None
+            raise AssertionError(f"leaked: {leaked}\n{self.containerd.log()}") from None

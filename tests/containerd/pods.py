@@ -1,4 +1,4 @@
-"""Pods as CRI makes them, over containerd's gRPC API: a sandbox container and workloads marked by annotations, in
+"""Pods as CRI creates them, over containerd's gRPC API: a sandbox container and workloads marked by annotations, in
 CRI's order of calls."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def connect(node: Node) -> Client:
 
 @contextmanager
 def direct(node: Node, id: str, bundles: Path | None = None) -> Iterator[ttrpc.Client]:
-    """A ttrpc client of the shim that serves this id, past containerd."""
+    """A ttrpc client connected directly to the shim that serves this id, without containerd."""
     address = ((bundles or node.containerd.bundles) / id / "address").read_text()
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
@@ -49,7 +49,7 @@ def direct(node: Node, id: str, bundles: Path | None = None) -> Iterator[ttrpc.C
 
 
 class CriPod:
-    """One pod. `options` are the runtime handler's, which CRI gives to every container of it."""
+    """One pod. `options` are those of the runtime handler, which CRI passes with every container of the pod."""
 
     def __init__(self, node: Node, client: Client, *, options: PackedAny | None = None, **sandbox: Any) -> None:
         self.node = node
@@ -67,13 +67,13 @@ class CriPod:
         self._start(self.id)
 
     def add(self, *args: str, **members: Any) -> str:
-        """A running workload."""
+        """Create and start a workload."""
         name = self.create(*args, **members)
         self._start(name)
         return name
 
     def create(self, *args: str, **members: Any) -> str:
-        """The container's record; CRI makes the task only when it starts the container."""
+        """Create the container's record; CRI creates the task only when it starts the container."""
         name = self.node.name()
         self._create(name, "container", *(args or FOREVER), **members)
         self.workloads.append(name)
@@ -95,17 +95,17 @@ class CriPod:
         self.waits[id] = self.client.begin_wait(id)
         self.client.start(id)
 
-    # What CRI asks while it runs.
+    # ExecSync, ContainerStatus.
 
     def exec(self, id: str, *args: str) -> tuple[int, str]:
-        """ExecSync: exit status and output."""
+        """ExecSync: returns exit status and output."""
         exec_id = os.urandom(8).hex()
         with output_fifo(self.node.directory / f"{exec_id}-stdout") as output:
             process = {"args": list(args), "cwd": "C:\\", "user": {"username": "ContainerAdministrator"}}
             self.client.exec(id, exec_id, process, Streams(stdout=str(output.path)))
-            ending = self.client.begin_wait(id, exec_id)
+            pending = self.client.begin_wait(id, exec_id)
             self.client.start(id, exec_id)
-            status = ending.result(60).exit_status
+            status = pending.result(60).exit_status
             text = output.read()
         assert self.client.delete_exec(id, exec_id).status == status
         return status, text
@@ -116,15 +116,15 @@ class CriPod:
     # StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox.
 
     def stop_container(self, id: str, signal: int = SIGKILL) -> Exit:
-        """Kill, wait, and what CRI's exit monitor does then: delete the task."""
+        """Kill the task, wait for its exit, and delete it, as CRI's exit monitor does."""
         try:
             self.client.kill(id, signal)
         except ContainerdError as error:
             assert error.code == grpc.StatusCode.NOT_FOUND, error
-        ended = self.waits.pop(id).result(60)
+        exited = self.waits.pop(id).result(60)
         deleted = self.client.delete_task(id)
-        assert deleted.status == ended.exit_status
-        assert deleted.at == ended.exited_at
+        assert deleted.status == exited.exit_status
+        assert deleted.at == exited.exited_at
         return deleted
 
     def remove_container(self, id: str) -> None:
@@ -143,17 +143,17 @@ class CriPod:
             self.remove_container(name)
         self.remove_container(self.id)
 
-    # What is behind it.
+    # Shims and compute systems of the pod.
 
     def members(self) -> list[str]:
         return [self.id, *self.workloads]
 
     def shims(self) -> set[int]:
-        """The daemons that serve its containers: one, if all is well."""
+        """The pids of the shims that serve its containers; there should be one."""
         return {self.node.shim_pid(name) for name in self.members()}
 
     def systems(self) -> list[str]:
-        """The compute systems of this host; those in a VM are not among them."""
+        """The compute systems of this host, without those inside a VM."""
         return sorted(system["Id"] for system in self.node.emulator.control("status")["systems"])
 
     def expect_running(self) -> None:
@@ -168,12 +168,12 @@ class Output:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
 
     def read(self, timeout: float = 30.0) -> str:
-        """To the end, that is until the shim has closed its own."""
+        """Read until end of file, that is until the shim has closed its end."""
         deadline = time.monotonic() + timeout
         chunks = []
         while True:
             ready, _, _ = select.select([self._descriptor], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"no end of {self.path.name} after {timeout} s"
+            assert ready, f"no end of file in {self.path.name} after {timeout} s"
             chunk = os.read(self._descriptor, 1 << 16)
             if not chunk:
                 return b"".join(chunks).decode()
@@ -186,7 +186,7 @@ class Output:
 
 @contextmanager
 def output_fifo(path: Path) -> Iterator[Output]:
-    """The reading end of a stream; open before the shim is told of it."""
+    """The read end of a FIFO, open before the shim gets its path."""
     output = Output(path)
     try:
         yield output
@@ -194,5 +194,5 @@ def output_fifo(path: Path) -> Iterator[Output]:
         output.close()
 
 
-def expect_gone(pid: int) -> None:
-    eventually(lambda: not Path(f"/proc/{pid}").exists(), f"the end of process {pid}")
+def expect_exited(pid: int) -> None:
+    eventually(lambda: not Path(f"/proc/{pid}").exists(), f"the exit of process {pid}")

@@ -1,4 +1,4 @@
-"""A person at a terminal: a command on a pseudo terminal, what it shows, and what is typed."""
+"""An interactive user: runs a command on a pseudo terminal, types input, and reads what it shows."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Terminal:
         self._process.send_signal(28)  # SIGWINCH, which only the terminal's own session would get
 
     def expect(self, text: str) -> None:
-        """Read until this is shown; what came before it is kept in `shown` as well."""
+        """Read until this text is shown. `shown` holds all output so far."""
         deadline = time.monotonic() + TIMEOUT
         while text not in self.shown:
-            left = deadline - time.monotonic()
-            assert left > 0 and self._read(left), f"{text!r} is not shown; it shows {self.shown!r}"
+            remaining = deadline - time.monotonic()
+            assert remaining > 0 and self._read(remaining), f"{text!r} is not shown; it shows {self.shown!r}"
 
     def wait(self) -> int:
-        """The exit code, once everything shown has been read."""
+        """Read all output and return the exit code."""
         deadline = time.monotonic() + TIMEOUT
         while self._read(max(0.0, deadline - time.monotonic())):
             pass
@@ -61,7 +61,7 @@ class Terminal:
             return False
         try:
             data = os.read(self._ours, 1 << 16)
-        except OSError:  # EIO: nobody has the other end open any more
+        except OSError:  # EIO: no process has the other end open
             return False
         self.shown += data.decode(errors="replace")
         return bool(data)

@@ -1,4 +1,4 @@
-"""What a person at `ctr` is told when a container cannot be: what is wrong, what to do; and nothing stays."""
+"""Invalid specs through `ctr`: the error names the problem and its fix, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SPECS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", list(SPECS))
-def test_create_reports_invalid_spec(node: Node, what: str) -> None:
-    members, sentence = SPECS[what]
+@pytest.mark.parametrize("case", list(SPECS))
+def test_create_reports_invalid_spec(node: Node, case: str) -> None:
+    members, sentence = SPECS[case]
     members = dict(members)
     spec = node.spec(*COMMAND, **{name: value for name, value in members.items() if value is not None})
     for name in [name for name, value in members.items() if value is None]:
         del spec[name]
-    refused(node, spec, sentence)
+    expect_refused(node, spec, sentence)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_create_reports_invalid_spec(node: Node, what: str) -> None:
     ids=["program", "user"],
 )
 def test_create_reports_missing_program(node: Node, process: dict[str, Any], sentence: str) -> None:
-    """Known only when it is started: HCS says so."""
-    refused(node, node.spec(*COMMAND, process=process), sentence)
+    """HCS reports these, at the start of the process."""
+    expect_refused(node, node.spec(*COMMAND, process=process), sentence)
 
 
 def test_exec_reports_invalid_process(node: Node) -> None:
@@ -64,12 +64,12 @@ def test_exec_reports_invalid_process(node: Node) -> None:
     node.remove(name)
 
 
-def refused(node: Node, spec: dict[str, Any], sentence: str) -> None:
+def expect_refused(node: Node, spec: dict[str, Any], sentence: str) -> None:
     name = node.name()
     result = node.run(name, spec)
     assert result.returncode == 1, result.stderr
-    told = "\n".join(line for line in result.stderr.splitlines() if "DEPRECATION" not in line)
-    assert sentence in told, told
-    assert "Traceback" not in told and "Error:" not in told, told
+    message = "\n".join(line for line in result.stderr.splitlines() if "DEPRECATION" not in line)
+    assert sentence in message, message
+    assert "Traceback" not in message and "Error:" not in message, message
     node.ctr("task", "delete", "--force", name, check=False)
     node.ctr("container", "rm", name)

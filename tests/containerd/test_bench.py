@@ -54,7 +54,7 @@ def bench(output: Path, *arguments: str, **variables: str) -> Outcome:
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """One run for all tests of the class."""
+    """One run of the quick suite for all tests of the class."""
     output = tmp_path_factory.mktemp("bench")
     return bench(output, "--quick", "--only", "runhcs", "--baseline", INSTALLED)
 

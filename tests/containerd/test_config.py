@@ -1,5 +1,5 @@
-"""What `runhcs config containerd` prints, in real containerds: it is taken, and the CRI plugin has every runtime with
-its options and its pass-through of annotations."""
+"""The output of `runhcs config containerd` in real containerds: they accept it, and the CRI plugin has every runtime
+with its options and its pass-through annotations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATUS = "/runtime.v1.RuntimeService/Status"
 
 
 def printed(version: str) -> tuple[str, str]:
-    """The configuration for this containerd, and the plugin that it is for."""
+    """The configuration for this version of containerd, and the name of the CRI plugin in it."""
     major = int(version.partition(".")[0])
     command = [sys.executable, "-m", "runhcs", "config", "containerd", "--version", str(major)]
     text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
@@ -45,19 +45,19 @@ def test_containerd_accepts_generated_config(version: str, tmp_path: Path) -> No
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 0, result.stderr
     dumped = runtimes_in(result.stdout, plugin)
-    for name, wanted in runtimes_in(text, plugin).items():
-        for key, value in wanted.items():
+    for name, expected in runtimes_in(text, plugin).items():
+        for key, value in expected.items():
             assert dumped[name][key] == value, (name, key)
 
 
 def cri_config(containerd: Containerd) -> dict[str, Any]:
-    """The CRI plugin's own view of its configuration: StatusResponse.info["config"]."""
+    """The configuration that the CRI plugin reports: StatusResponse.info["config"]."""
     file = descriptor_pb2.FileDescriptorProto(name="status.proto", package="status", syntax="proto3")
-    answer = file.message_type.add(name="StatusResponse")
-    entry = answer.nested_type.add(name="InfoEntry", options={"map_entry": True})
+    response = file.message_type.add(name="StatusResponse")
+    entry = response.nested_type.add(name="InfoEntry", options={"map_entry": True})
     for number, name in ((1, "key"), (2, "value")):
         entry.field.add(name=name, number=number, type="TYPE_STRING", label="LABEL_OPTIONAL")
-    answer.field.add(
+    response.field.add(
         name="info", number=2, type="TYPE_MESSAGE", type_name=".status.StatusResponse.InfoEntry", label="LABEL_REPEATED"
     )
     pool = descriptor_pool.DescriptorPool()
@@ -77,14 +77,14 @@ def test_cri_plugin_lists_every_runtime(version: str, start_containerd: Callable
     containerd = start_containerd(cri=True, config=text.replace(version_line, "", 1))
     section = cri_config(containerd)["containerd"]
     assert section["defaultRuntimeName"] == "runhcs-wcow-process"
-    wanted = runtimes_in(text, plugin)
+    expected = runtimes_in(text, plugin)
     assert set(DEFAULTS) <= set(section["runtimes"])
     for name in DEFAULTS:
-        has = section["runtimes"][name]
-        assert has["runtimeType"] == "io.containerd.runhcs.v1"
-        assert has["PodAnnotations"] == wanted[name]["pod_annotations"]
-        assert has["ContainerAnnotations"] == wanted[name]["container_annotations"]
-        assert (has["options"] or {}) == wanted[name].get("options", {})
+        actual = section["runtimes"][name]
+        assert actual["runtimeType"] == "io.containerd.runhcs.v1"
+        assert actual["PodAnnotations"] == expected[name]["pod_annotations"]
+        assert actual["ContainerAnnotations"] == expected[name]["container_annotations"]
+        assert (actual["options"] or {}) == expected[name].get("options", {})
 
 
 @pytest.mark.parametrize(("version", "config_version"), [("1.6", 2), ("1.7", 2), ("2.3", 2), ("2.3", 3)])

@@ -1,4 +1,5 @@
-"""The shim is killed at every step of a container's life: whatever it held is free again when containerd is through."""
+"""The shim is killed at every HCS call of a container's lifecycle: all its resources are released after containerd's
+cleanup."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from tests.containerd.node import Node
 from tests.support.emulator import is_alive
 from tests.support.eventually import eventually
 
-# Every step of the oldest and the newest; a sample of the one between.
+# Every call with the oldest and the newest containerd, every fourth with the one between.
 EVERY = {"1.6": 1, "1.7": 4, "2.3": 1}
-# A life is cut into as many tests, so that workers share them.
+# The calls are split over this number of tests, so that pytest workers share them.
 PARTS = 4
 
 
@@ -38,12 +39,12 @@ def test_shim_killed_at_any_hcs_call_leaks_nothing(node: Node, version: str, whe
 def test_killed_shim_is_reported_as_exit(node: Node) -> None:
     name = node.name()
     node.detach(name)
-    # Forwarded by the shim itself, which must have had the time to.
+    # The shim publishes these itself: wait until it has.
     node.events.expect(name, [f"create {name}", f"start {name}"])
     node.kill_shim(name)
     node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
     assert dict(node.events.with_fields(name))["exit"]["exit_status"] == 255
-    eventually(lambda: node.status(name) == "", "the task to be forgotten")
+    eventually(lambda: node.status(name) == "", "the removal of the task")
     node.ctr("container", "rm", name)
 
 
@@ -65,7 +66,7 @@ def test_container_runs_again_after_shim_crash(node: Node) -> None:
     with node.client() as tasks:
         tasks.create_task(name)
         node.kill_shim(name)
-        eventually(lambda: node.status(name) == "", "the task to be forgotten")
+        eventually(lambda: node.status(name) == "", "the removal of the task")
     eventually(lambda: node.ctr("task", "start", name, check=False).returncode == 4, "the next task's exit code")
     node.ctr("container", "rm", name)
 
@@ -75,15 +76,15 @@ def test_processes_of_killed_shim_are_terminated(node: Node, tmp_path: Path) -> 
     mounts = [{"source": str(tmp_path), "destination": "C:\\data"}]
     node.detach(name, "sh", "-c", "echo $$ > /data/up; sleep 1000", mounts=mounts)
     eventually((tmp_path / "up").exists, "the process")
-    carried = node.emulator.descendants()
-    assert len(carried) >= 2
+    processes = node.emulator.descendants()
+    assert len(processes) >= 2
     node.kill_shim(name)
-    eventually(lambda: not any(is_alive(pid) for pid in carried), "the end of the container's processes")
+    eventually(lambda: not any(is_alive(pid) for pid in processes), "the exit of the container's processes")
     node.ctr("container", "rm", name)
 
 
 def test_hanging_shim_can_be_removed(own_node: Node) -> None:
-    """Stopped, it answers nothing. A client's deadline ends its call; after a kill -9 all is well."""
+    """A shim stopped by SIGSTOP does not respond. The call times out; after SIGKILL of the shim cleanup works."""
     node = own_node
     name = node.name()
     node.detach(name)
@@ -91,9 +92,9 @@ def test_hanging_shim_can_be_removed(own_node: Node) -> None:
     os.kill(pid, signal.SIGSTOP)
     with node.client(timeout=1) as tasks, pytest.raises(ContainerdError) as late:
         tasks.kill(name, 9)
-    # Our side says that time is over, or containerd, or its transport that the call was given up: whichever is first.
+    # The client reports the deadline, or containerd does, or its transport reports a cancelled call.
     assert any(word in str(late.value).lower() for word in ("deadline", "cancelled")), late.value
     os.kill(pid, signal.SIGKILL)
-    eventually(lambda: node.status(name) == "", "the task to be forgotten")
+    eventually(lambda: node.status(name) == "", "the removal of the task")
     node.ctr("container", "rm", name)
     node.expect_clean()

@@ -1,8 +1,8 @@
-"""containerd's own CRI plugin with this runtime: what a kubelet would call, on every version, and on 2.x with both
+"""containerd's CRI plugin with this runtime: the calls of a kubelet, with every version, and on 2.x with both
 sandboxers.
 
-Pods are on the node's network, since no CNI plugin is at hand, and of Linux images, since CRI makes specs for the
-system it runs on.
+Pods use the network of the node, because no CNI plugin is installed, and Linux images, because CRI creates specs for
+the system it runs on.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ sandboxer = "{sandboxer}"
 
 
 class Kubelet:
-    """As one would talk to this node."""
+    """A CRI client of this node."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -84,11 +84,11 @@ class Kubelet:
                 try:
                     return [client.call(getattr(stub, method), request)]
                 except ContainerdError as error:
-                    if "not initialized yet" in error.details:  # CRI comes up a moment after containerd
+                    if "not initialized yet" in error.details:  # CRI is ready a moment after containerd
                         return []
                     raise
 
-            found: list[Any] = eventually(attempt, f"{method} answered")
+            found: list[Any] = eventually(attempt, f"a response to {method}")
             return found[0]
 
     def run_pod(self) -> str:
@@ -135,8 +135,8 @@ class Kubelet:
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
     version, _, sandboxer = request.param.partition("-")
     template = CONFIG_2 if version.startswith("2") else CONFIG_1
-    words = {"image": IMAGE, "handler": HANDLER, "runtime": RUNTIME, "sandboxer": sandboxer or "podsandbox"}
-    config = template.format(**words, cni=tmp_path / "cni")  # made by containerd, and empty
+    values = {"image": IMAGE, "handler": HANDLER, "runtime": RUNTIME, "sandboxer": sandboxer or "podsandbox"}
+    config = template.format(**values, cni=tmp_path / "cni")  # containerd creates the directory, and it stays empty
     node = Node(version, cri=True, config=config)
     try:
         node.containerd.bundles = node.containerd.bundles.parent / "k8s.io"
@@ -148,7 +148,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
 
 
 def shims(node: Node) -> list[str]:
-    """The sockets: one for each daemon."""
+    """The sockets of the shims, one each."""
     return [path.name for path in node.containerd.sockets.iterdir()]
 
 
@@ -165,21 +165,21 @@ def test_pod_lifecycle_through_cri(node: Node) -> None:
     stats = kubelet.stats()
     assert set(stats) == {one, two} and all(stats.values())
 
-    ended = kubelet.run(pod, "three", "/bin/sh", "-c", "exit 3")
-    eventually(lambda: kubelet.status(ended).state == EXITED, "an exit that CRI has noticed")
-    assert kubelet.status(ended).exit_code == 3
+    exited = kubelet.run(pod, "three", "/bin/sh", "-c", "exit 3")
+    eventually(lambda: kubelet.status(exited).state == EXITED, "an exit in the status of CRI")
+    assert kubelet.status(exited).exit_code == 3
 
-    # containerd comes back: the pod is as it was.
+    # After a restart of containerd the pod is unchanged.
     node.containerd.restart()
     assert kubelet.pod_state(pod) == READY
-    assert kubelet.status(one).state == RUNNING and kubelet.status(ended).exit_code == 3
+    assert kubelet.status(one).state == RUNNING and kubelet.status(exited).exit_code == 3
     assert kubelet.exec(two, "/bin/sh", "-c", "echo again") == (0, b"again\n")
 
     kubelet.call("StopContainer", container_id=one, timeout=2)
     assert kubelet.status(one).state == EXITED
-    for container in (one, ended):
+    for container in (one, exited):
         kubelet.call("RemoveContainer", container_id=container)
-    # The second one still runs: to stop the pod stops it, to remove the pod removes it.
+    # The second container still runs: StopPodSandbox stops it, RemovePodSandbox removes it.
     kubelet.call("StopPodSandbox", pod_sandbox_id=pod)
     assert kubelet.pod_state(pod) == NOT_READY
     kubelet.call("RemovePodSandbox", pod_sandbox_id=pod)

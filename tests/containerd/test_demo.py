@@ -1,4 +1,4 @@
-"""`runhcs demo` with each containerd in turn: what it types works, and what `ctr` leaves behind does not escape it."""
+"""`runhcs demo` with each version of containerd: its commands work, and it reports and terminates leaked processes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def environment(version: str) -> Iterator[dict[str, str]]:
     path = f"{directory}/bin:{VERSIONS[version]}:{os.environ['PATH']}"
     os.mkdir(f"{directory}/bin")
     yield os.environ | {"TMPDIR": directory, "PATH": path}
-    left = os.listdir(directory)
+    remaining = os.listdir(directory)
     shutil.rmtree(directory, ignore_errors=True)
-    assert left == ["bin"]
+    assert remaining == ["bin"]
 
 
 def run(environment: dict[str, str]) -> tuple[int, dict[str, Any]]:
@@ -42,13 +42,13 @@ def test_json_result(environment: dict[str, str], version: str) -> None:
     assert code == 0 and result["ok"], result
     part = next(part for part in result["parts"] if part["name"] == "containerd")
     assert version in part["containerd"]
-    said = {" ".join(command["command"].split()[1:3]): command for command in part["commands"]}
-    assert said["run --rm"]["exit_code"] == 3
-    assert "Hello from a Windows base layer." in said["run --rm"]["output"]
-    assert "WEB" in said["task exec"]["output"]
-    assert "RUNNING" in said["task ls"]["output"]
+    commands = {" ".join(command["command"].split()[1:3]): command for command in part["commands"]}
+    assert commands["run --rm"]["exit_code"] == 3
+    assert "Hello from a Windows base layer." in commands["run --rm"]["output"]
+    assert "WEB" in commands["task exec"]["output"]
+    assert "RUNNING" in commands["task ls"]["output"]
     for command in ("task ps", "task metrics", "task kill", "task delete", "container delete"):
-        assert said[command]["exit_code"] == 0
+        assert commands[command]["exit_code"] == 0
     tasks = [topic for topic in part["events"]["hello"] if topic.startswith("/tasks/")]
     assert tasks == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
     assert not any(result["left"].values())
@@ -56,7 +56,7 @@ def test_json_result(environment: dict[str, str], version: str) -> None:
 
 @pytest.mark.parametrize("version", ["1.6"])
 def test_leaked_process_is_reported_and_terminated(environment: dict[str, str], version: str) -> None:
-    """A `ctr` that leaves a process, which then belongs to nobody."""
+    """A wrapper of `ctr` leaks an orphaned process."""
     ctr = Path(environment["TMPDIR"]) / "bin" / "ctr"
     ctr.write_text(
         '#!/bin/sh\n[ "$1" = container ] && setsid sleep 654321 </dev/null >/dev/null 2>&1 &\n'
@@ -82,7 +82,7 @@ def test_containers_created_during_keep_are_removed(environment: dict[str, str],
         for line in process.stderr:
             if line.strip().startswith("cd "):
                 directory = line.split()[1]
-            if "hello.json" in line:  # the last thing it suggests
+            if "hello.json" in line:  # the last command that it suggests
                 break
         assert directory is not None
         command = ["ctr", "-a", f"{directory}/c.sock", "-n", "demo", "run", "-d", "--null-io"]

@@ -18,7 +18,7 @@ from tests.support.emulator import Emulator
 from tests.support.image import make_image
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-# In the order in which they build on each other.
+# In this order: a page uses the results of those before it.
 PAGES = (
     "tutorial/first-containers.md",
     "how-to/host-process-containers.md",
@@ -39,7 +39,7 @@ def pages_script(place: Path) -> str:
 
 
 def image_archive(directory: Path) -> Path:
-    """An image with a shell in it, of the name that the pages use: nothing is fetched in a test."""
+    """An image with a shell, under the name that the pages use, so that the test downloads nothing."""
     root = make_image(directory / "image")
     shutil.copy(shutil.which("hostname") or "/bin/hostname", root / "bin" / "hostname")
     layer = directory / "layer.tar"
@@ -69,7 +69,7 @@ def test_shell_blocks_of_the_pages_succeed(
     runhcs = containerd.directory / "bin" / "runhcs"
     runhcs.write_text(f'#!/bin/sh\nexec {sys.executable} -m runhcs "$@"\n')
     runhcs.chmod(0o755)
-    place = containerd.directory / "page"  # goes with it
+    place = containerd.directory / "page"  # `stop` removes it
     env = containerd.env | {"CONTAINERD_ADDRESS": str(containerd.address), "CONTAINERD_NAMESPACE": "tests"}
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Host process containers through containerd and ctr: processes of this very machine, with an image's files."""
+"""Host process containers through containerd and ctr: processes on the host, with the files of an image."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_exec_pids_and_kill(node: Node) -> None:
 
 
 def test_linux_image_as_host_process(node: Node) -> None:
-    """What there is to type on the emulator's host."""
+    """With `ctr` flags only, on the host of the emulator."""
     name = node.name()
     place = node.directory / "hpc" / name
     flags = ["--rm", "--annotation", f"{HOST_PROCESS}=true", "--annotation", f"{ROOT}={place}"]
@@ -57,6 +57,6 @@ def test_killed_shim_leaks_nothing(node: Node) -> None:
     node.detach(name, *STAY, annotations=annotations(node, name))
     listed = [int(line.split()[0]) for line in node.ctr("task", "ps", name).stdout.splitlines()[1:]]
     node.kill_shim(name)
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in listed), "the end of its processes", 60)
-    eventually(lambda: node.status(name) == "", "the task to be forgotten", 60)
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in listed), "the exit of its processes", 60)
+    eventually(lambda: node.status(name) == "", "the removal of the task", 60)
     node.ctr("container", "rm", name)

@@ -1,4 +1,5 @@
-"""Many containers: one after another, at once, and many execs in one; nothing grows and nothing is left."""
+"""Many containers, sequential and concurrent, and many execs in one: descriptors and threads do not grow, and nothing
+leaks."""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ import pytest
 from tests.containerd.node import Node
 from tests.support.eventually import eventually
 
-ONE_AFTER_ANOTHER = 50
-AT_ONCE = 20
+SEQUENTIAL = 50
+CONCURRENT = 20
 
 
 def run_one(node: Node, name: str, code: int) -> subprocess.CompletedProcess[str]:
     return node.run(name, node.spec("cmd", "/c", f"echo {name} & exit {code}"), "--rm")
 
 
-def settles(node: Node, pid: int, before: tuple[int, int]) -> None:
+def expect_released(node: Node, pid: int, before: tuple[int, int]) -> None:
     eventually(
         lambda: all(now <= then for now, then in zip(node.resources(pid), before, strict=True)),
         f"descriptors and threads of process {pid} down to {before}; it has {node.resources(pid)}",
@@ -30,12 +31,12 @@ def test_containers_sequentially(node: Node) -> None:
     run_one(node, node.name(), 0)
     node.expect_clean()
     before = node.resources(node.emulator.pid)
-    for number in range(ONE_AFTER_ANOTHER):
+    for number in range(SEQUENTIAL):
         name = node.name()
         result = run_one(node, name, number)
         assert (result.returncode, result.stdout.split()) == (number, [name]), result.stderr
     node.expect_clean()
-    settles(node, node.emulator.pid, before)
+    expect_released(node, node.emulator.pid, before)
 
 
 @pytest.mark.timeout(300)
@@ -43,23 +44,23 @@ def test_containers_concurrently(node: Node) -> None:
     run_one(node, node.name(), 0)
     node.expect_clean()
     before = node.resources(node.emulator.pid)
-    names = [node.name() for _ in range(AT_ONCE)]
-    with ThreadPoolExecutor(AT_ONCE) as people:
-        results = list(people.map(run_one, [node] * AT_ONCE, names, range(AT_ONCE)))
+    names = [node.name() for _ in range(CONCURRENT)]
+    with ThreadPoolExecutor(CONCURRENT) as pool:
+        results = list(pool.map(run_one, [node] * CONCURRENT, names, range(CONCURRENT)))
     for number, (name, result) in enumerate(zip(names, results, strict=True)):
         assert (result.returncode, result.stdout.split()) == (number, [name]), result.stderr
         node.events.expect(name, [f"{topic} {name}" for topic in ("create", "start", "exit", "delete")])
     node.expect_clean()
-    settles(node, node.emulator.pid, before)
+    expect_released(node, node.emulator.pid, before)
 
 
 @pytest.mark.timeout(300)
 def test_many_containers_running(node: Node) -> None:
-    names = [node.name() for _ in range(AT_ONCE)]
-    with ThreadPoolExecutor(8) as people:
-        list(people.map(node.detach, names))
+    names = [node.name() for _ in range(CONCURRENT)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(node.detach, names))
         assert node.tasks() == dict.fromkeys(names, "RUNNING")
-        list(people.map(node.remove, names))
+        list(pool.map(node.remove, names))
 
 
 @pytest.mark.timeout(300)
@@ -73,9 +74,9 @@ def test_many_execs_in_one_container(node: Node) -> None:
 
     execute(0)
     before, emulator = node.resources(shim), node.resources(node.emulator.pid)
-    with ThreadPoolExecutor(8) as people:
-        for number, result in enumerate(people.map(execute, range(1, 41)), 1):
+    with ThreadPoolExecutor(8) as pool:
+        for number, result in enumerate(pool.map(execute, range(1, 41)), 1):
             assert (result.returncode, result.stdout.split()) == (number + 10, [str(number)]), result.stderr
-    settles(node, shim, before)
-    settles(node, node.emulator.pid, emulator)
+    expect_released(node, shim, before)
+    expect_released(node, node.emulator.pid, emulator)
     node.remove(name)

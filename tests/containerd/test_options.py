@@ -1,4 +1,4 @@
-"""Runtime options and builds of Windows, the way people give them to ctr."""
+"""Runtime options and builds of Windows, given to `ctr` by configuration file and annotations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def file(tmp_path: Path, text: str) -> tuple[str, str]:
 
 
 def bootable(node: Node) -> Path:
-    """The node's layer, with what a VM boots from."""
+    """The layer of the node, with the boot files of a utility VM."""
     machine = node.layer / "UtilityVM"
     (machine / "Files").mkdir(parents=True, exist_ok=True)
     (machine / "SystemTemplate.vhdx").write_bytes(b"template")
@@ -50,19 +50,19 @@ def test_annotation_overrides_config_file(node: Node, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("VmMemory = 2\n", "VmMemory in {path}, set to 2, is no option: options are Debug, DebugType"),
         ("SandboxIsolation = 3\n", "SandboxIsolation in {path} is 3: allowed is 0 (process), 1 (hypervisor)"),
         ('SandboxOsVersion = "vista"\n', "SandboxOsVersion in {path} is 'vista': give a build (20348)"),
     ],
 )
-def test_invalid_config_file_is_reported(node: Node, tmp_path: Path, text: str, said: str) -> None:
+def test_invalid_config_file_is_reported(node: Node, tmp_path: Path, text: str, message: str) -> None:
     name = node.name()
     result = node.run(name, node.spec("cmd"), *file(tmp_path, text))
     node.ctr("container", "rm", name)
     assert result.returncode == 1
-    assert said.format(path=tmp_path / "options.toml") in result.stderr
+    assert message.format(path=tmp_path / "options.toml") in result.stderr
     assert "invalid argument" in result.stderr.lower() or "InvalidArgument" in result.stderr
 
 
@@ -74,7 +74,7 @@ def test_ignored_options_are_logged(node: Node, tmp_path: Path) -> None:
 
 
 def test_image_of_other_build_is_refused(node: Node, tmp_path: Path) -> None:
-    """The emulator stands in for 20348."""
+    """The emulator reports build 20348."""
     other = tmp_path / "layer" / "Files" / "Windows"
     other.mkdir(parents=True)
     (other / "os-version").write_text("10.0.17763.5696\n")

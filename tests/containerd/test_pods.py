@@ -1,4 +1,4 @@
-"""Pods under a real containerd, driven as CRI drives them: one shim for all containers, and nothing left of any."""
+"""Pods with a real containerd, with the calls of CRI: one shim serves all containers of a pod, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runhcs.containerd.client import Client, ContainerdError
 from shim.api.cgroups_v2 import Metrics
 from shim.api.types import Status
 from tests.containerd.node import Node
-from tests.containerd.pods import SIGKILL, SIGTERM, CriPod, connect, direct, expect_gone
+from tests.containerd.pods import SIGKILL, SIGTERM, CriPod, connect, direct, expect_exited
 from tests.support.eventually import eventually
 from tests.support.task_client import TaskClient
 from tests.support.vm_image import options, vm_workers
@@ -35,14 +35,14 @@ def isolation(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def pod(node: Node, client: Client, isolation: str) -> CriPod:
-    """A pod that runs, on the host or in a utility VM, which only the runtime's options decide."""
+    """A running pod, on the host or in a utility VM: the runtime options alone decide."""
     pod = CriPod(node, client, options=ISOLATIONS[isolation])
     pod.run()
     return pod
 
 
 def test_pod_lifecycle(node: Node, client: Client, pod: CriPod, isolation: str) -> None:
-    """Sandbox, two containers, exec, stats, pids, stop, remove: what a kubelet does with every pod."""
+    """Sandbox, two containers, exec, stats, pids, stop, remove, as for every pod of a kubelet."""
     one, two = pod.add(), pod.add("cmd", "/c", "ping -t localhost")
     pod.expect_running()
     assert len(pod.shims()) == 1
@@ -55,14 +55,14 @@ def test_pod_lifecycle(node: Node, client: Client, pod: CriPod, isolation: str) 
     assert set(metrics) == set(pod.members())
     for name in pod.members():
         data = metrics[name].data
-        assert data is not None and data.type_url == Metrics.FULL_NAME  # what CRI on Linux can read
-        figures = Metrics.decode(data.value)
-        assert figures.memory is not None and figures.memory.usage > 0
-        assert figures.pids is not None and figures.pids.current >= 1
+        assert data is not None and data.type_url == Metrics.FULL_NAME  # the type that CRI on Linux decodes
+        stats = Metrics.decode(data.value)
+        assert stats.memory is not None and stats.memory.usage > 0
+        assert stats.pids is not None and stats.pids.current >= 1
         assert client.state(name).pid in [process.pid for process in client.pids(name)]
 
     pod.stop()
-    expect_gone(shim)
+    expect_exited(shim)
     pod.remove()
     eventually(lambda: f"delete {one}" in node.events.received(one), "all events of the first")
     of_exec = ["exec-added", "exec-started", "exit", "delete"]
@@ -72,7 +72,7 @@ def test_pod_lifecycle(node: Node, client: Client, pod: CriPod, isolation: str) 
 
 
 def test_container_restarts_in_running_pod(node: Node, client: Client, pod: CriPod) -> None:
-    """What a kubelet does with a container that fails: the pod and its shim stay."""
+    """As a kubelet restarts a failed container: the pod and its shim keep running."""
     (shim,) = pod.shims()
     for code in (0, 3, 255):
         name = pod.add("cmd", "/c", f"exit {code}")
@@ -97,7 +97,7 @@ def test_pod_with_ten_workloads(node: Node, client: Client, pod: CriPod) -> None
 
 
 def test_killing_sandbox_stops_workloads(node: Node, client: Client, pod: CriPod) -> None:
-    """containerd's client removes a pod it knows nothing about by force: the sandbox's task goes with all workloads."""
+    """containerd's client removes an unknown pod by force: with the task of the sandbox all workloads stop."""
     workloads = [pod.add(), pod.add()]
     client.kill(pod.id, SIGKILL, all=True)
     for name in (pod.id, *workloads):
@@ -112,9 +112,9 @@ def test_deleting_sandbox_stops_workloads(node: Node, client: Client, pod: CriPo
     workloads = [pod.add(), pod.add()]
     (shim,) = pod.shims()
     pod.stop_container(pod.id)  # and Shutdown follows the Delete
-    expect_gone(shim)
+    expect_exited(shim)
     for name in workloads:
-        eventually(lambda name=name: name not in [task.id for task in client.tasks()], f"the end of task {name}")
+        eventually(lambda name=name: name not in [task.id for task in client.tasks()], f"the removal of task {name}")
     assert not node.emulator.control("status")["systems"]
     pod.remove()
 
@@ -131,7 +131,7 @@ def test_workload_is_refused_if_sandbox_is_not_running(node: Node, client: Clien
 
 
 def test_workload_without_sandbox_is_refused(node: Node, client: Client) -> None:
-    """And by `start` already: nothing is left that nobody knows of."""
+    """The `start` command refuses it already, so that no shim leaks."""
     pod = CriPod(node, client)
     name = pod.create()
     with pytest.raises(ContainerdError, match="remove the pod and make it again"):
@@ -148,7 +148,7 @@ def test_lost_vm_stops_all_tasks_of_pod(node: Node, client: Client, pod: CriPod)
     for name in (one, two, pod.id):
         assert pod.waits[name].result(60).exit_status != 0
     for name in (one, two, pod.id):
-        eventually(lambda name=name: pod.status(name) == Status.STOPPED, f"the end of {name}")
+        eventually(lambda name=name: pod.status(name) == Status.STOPPED, f"the stop of {name}")
     pod.stop()
     pod.remove()
 
@@ -177,8 +177,8 @@ def test_update_changes_only_its_container(node: Node, client: Client, pod: CriP
     pod.remove()
 
 
-class TestAccidents:
-    """On a node of its own, since containerd itself is restarted."""
+class TestCrashes:
+    """With a private node, because these tests restart containerd."""
 
     @pytest.fixture
     def node(self, own_node: Node) -> Node:
@@ -187,7 +187,7 @@ class TestAccidents:
     def test_containerd_restart_during_pod_lifecycle(self, node: Node, client: Client, pod: CriPod) -> None:
         one, two = pod.add(), pod.add()
         (shim,) = pod.shims()
-        # One ends while containerd is away; its exit status must not be lost.
+        # One task exits while containerd is down; its exit status must not be lost.
         node.containerd.terminate()
         with direct(node, pod.id) as shim_client:
             TaskClient(shim_client, two, "").kill(SIGKILL)
@@ -197,14 +197,14 @@ class TestAccidents:
             pod.client = client
             assert pod.shims() == {shim}
             assert pod.status(pod.id) == pod.status(one) == Status.RUNNING
-            eventually(lambda: pod.status(two) == Status.STOPPED, "the end of what was killed")
+            eventually(lambda: pod.status(two) == Status.STOPPED, "the stop of the killed task")
             pod.waits = {name: client.begin_wait(name) for name in pod.members()}
             assert pod.exec(one, "cmd", "/c", "echo again") == (0, "again\r\n")
             pod.add()
             assert pod.shims() == {shim}
             pod.stop()
             pod.remove()
-            expect_gone(shim)
+            expect_exited(shim)
         node.expect_clean()
 
     def test_sigkill_of_containerd(self, node: Node, client: Client, pod: CriPod) -> None:
@@ -221,7 +221,7 @@ class TestAccidents:
         node.expect_clean()
 
     def test_sigkill_of_shim(self, node: Node, client: Client, pod: CriPod) -> None:
-        """containerd notices, tells the end of every container, and cleans up after each."""
+        """containerd detects it, publishes the exit of every container, and cleans up each."""
         pod.add()
         pod.add()
         (shim,) = pod.shims()
@@ -230,6 +230,6 @@ class TestAccidents:
             eventually(lambda name=name: f"exit {name}" in node.events.received(name), f"an exit event of {name}")
             with pytest.raises(ContainerdError):
                 pod.waits[name].result(60)
-        eventually(lambda: not client.tasks(), "tasks forgotten")
+        eventually(lambda: not client.tasks(), "the removal of all tasks")
         pod.remove()
         node.expect_clean()

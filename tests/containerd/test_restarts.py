@@ -1,7 +1,7 @@
-"""containerd goes away, by SIGTERM or SIGKILL, while containers run; when it is back, so is everything else.
+"""containerd stops, by SIGTERM or SIGKILL, while containers run, and starts again.
 
-Rules differ (1.6 asks a shim only Connect, later ones also Pids), what users see does not: tasks are there, can be
-waited for, read from and killed, and an exit that nobody was there to hear of is told with its true code.
+The recovery differs (1.6 calls only Connect on a shim, later versions also Pids), the result does not: all tasks are
+listed, can be waited for, read from and killed, and an exit during the outage is published with its exit code.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ import pytest
 from tests.containerd.node import Node
 from tests.support.eventually import eventually
 
-Away = Callable[[Node], None]
+StopContainerd = Callable[[Node], None]
 
-ENDS = {"terminated": lambda node: node.containerd.terminate(), "killed": lambda node: node.containerd.kill()}
-
-
-@pytest.fixture(params=list(ENDS))
-def away(request: pytest.FixtureRequest) -> Away:
-    """Ends a node's containerd, one way or the other."""
-    return ENDS[request.param]
+STOPS = {"terminated": lambda node: node.containerd.terminate(), "killed": lambda node: node.containerd.kill()}
 
 
-def back(node: Node) -> None:
+@pytest.fixture(params=list(STOPS))
+def stop_containerd(request: pytest.FixtureRequest) -> StopContainerd:
+    """Stops the containerd of a node, by SIGTERM or SIGKILL."""
+    return STOPS[request.param]
+
+
+def start_containerd_again(node: Node) -> None:
     node.containerd.start()
     node.events.start()
 
@@ -40,7 +40,7 @@ def gated(node: Node, directory: Path, script: str) -> dict[str, object]:
     return node.spec("sh", "-c", wait + script, mounts=[{"source": str(directory), "destination": "C:\\gate"}])
 
 
-def test_running_tasks_survive_containerd_restart(own_node: Node, away: Away) -> None:
+def test_running_tasks_survive_containerd_restart(own_node: Node, stop_containerd: StopContainerd) -> None:
     node = own_node
     names = [node.name() for _ in range(3)]
     for name in names:
@@ -48,8 +48,8 @@ def test_running_tasks_survive_containerd_restart(own_node: Node, away: Away) ->
     node.ctr("task", "exec", "--detach", "--exec-id", "e1", names[0], "ping", "-t", "localhost")
     shims = [node.shim_pid(name) for name in names]
     before = {name: node.ctr("task", "ps", name).stdout.split() for name in names}
-    away(node)
-    back(node)
+    stop_containerd(node)
+    start_containerd_again(node)
     assert node.tasks() == dict.fromkeys(names, "RUNNING")
     assert [node.shim_pid(name) for name in names] == shims
     assert {name: node.ctr("task", "ps", name).stdout.split() for name in names} == before
@@ -72,29 +72,33 @@ def test_running_tasks_survive_containerd_restart(own_node: Node, away: Away) ->
     node.expect_clean()
 
 
-def test_exit_during_containerd_outage_keeps_its_code(own_node: Node, away: Away, tmp_path: Path) -> None:
+def test_exit_during_containerd_outage_keeps_its_code(
+    own_node: Node, stop_containerd: StopContainerd, tmp_path: Path
+) -> None:
     node = own_node
     name = node.name()
     node.ctr(*node.run_arguments(name, gated(node, tmp_path, "exit 42"), "-d", "--null-io"))
     eventually((tmp_path / "up").exists, "the process")
-    away(node)
+    stop_containerd(node)
     (tmp_path / "open").touch()
-    eventually(lambda: not node.emulator.descendants(), "the process's end")
-    back(node)
+    eventually(lambda: not node.emulator.descendants(), "the exit of the process")
+    start_containerd_again(node)
     assert node.tasks() == {name: "STOPPED"}
     with node.client() as tasks:
         assert tasks.state(name).exit_status == 42
         assert tasks.wait(name).status == 42
         assert tasks.delete_task(name).status == 42
-    # The shim kept the event until containerd was back.
+    # The shim kept the event until containerd was up again.
     eventually(lambda: f"delete {name}" in node.events.received(name), f"delete event in {node.events.received(name)}")
     assert dict(node.events.with_fields(name))["delete"]["exit_status"] == 42
     node.ctr("container", "rm", name)
     node.expect_clean()
 
 
-def test_output_continues_during_containerd_outage(own_node: Node, away: Away, tmp_path: Path) -> None:
-    """A reader of the FIFOs (a log collector, say) needs no containerd."""
+def test_output_continues_during_containerd_outage(
+    own_node: Node, stop_containerd: StopContainerd, tmp_path: Path
+) -> None:
+    """A reader of the FIFOs, such as a log collector, does not depend on containerd."""
     node = own_node
     name = node.name()
     fifos = tmp_path / "fifos"
@@ -105,10 +109,10 @@ def test_output_continues_during_containerd_outage(own_node: Node, away: Away, t
     (fifo,) = fifos.rglob(f"{name}-stdout")
     with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE, text=True) as reader:
         assert reader.stdout is not None
-        away(node)
+        stop_containerd(node)
         (tmp_path / "gate" / "open").touch()
         assert reader.stdout.readline() == "while away\n"
-        back(node)
+        start_containerd_again(node)
         (tmp_path / "gate" / "back").touch()
         assert reader.stdout.readline() == "afterwards\n"
         with node.client() as tasks:
@@ -118,13 +122,13 @@ def test_output_continues_during_containerd_outage(own_node: Node, away: Away, t
     node.expect_clean()
 
 
-def test_attach_after_a_restart(own_node: Node, away: Away, tmp_path: Path) -> None:
+def test_attach_after_a_restart(own_node: Node, stop_containerd: StopContainerd, tmp_path: Path) -> None:
     node = own_node
     name = node.name()
     node.ctr(*node.run_arguments(name, gated(node, tmp_path, "echo late; exit 8"), "-d"))
     eventually((tmp_path / "up").exists, "the process")
-    away(node)
-    back(node)
+    stop_containerd(node)
+    start_containerd_again(node)
     with node.popen("task", "attach", name) as attached:
         node.expect_open(attached.pid, f"{name}-stdout")
         (tmp_path / "open").touch()
@@ -135,29 +139,29 @@ def test_attach_after_a_restart(own_node: Node, away: Away, tmp_path: Path) -> N
     node.expect_clean()
 
 
-def test_shim_killed_during_containerd_outage_is_cleaned_up(own_node: Node, away: Away) -> None:
+def test_shim_killed_during_containerd_outage_is_cleaned_up(own_node: Node, stop_containerd: StopContainerd) -> None:
     node = own_node
     name, other = node.name(), node.name()
     node.detach(name)
     node.detach(other)
     pid = node.shim_pid(name)
-    away(node)
+    stop_containerd(node)
     os.kill(pid, signal.SIGKILL)
-    back(node)
-    eventually(lambda: node.tasks() == {other: "RUNNING"}, "the task of the dead shim to be forgotten")
+    start_containerd_again(node)
+    eventually(lambda: node.tasks() == {other: "RUNNING"}, "the removal of the task of the killed shim")
     node.ctr("container", "rm", name)
     node.remove(other)
     node.expect_clean()
 
 
-def test_created_tasks_survive_containerd_restart(own_node: Node, away: Away) -> None:
+def test_created_tasks_survive_containerd_restart(own_node: Node, stop_containerd: StopContainerd) -> None:
     node = own_node
     name = node.name()
     node.create(name, "cmd", "/c", "exit 7")
     with node.client() as tasks:
         tasks.create_task(name)
-    away(node)
-    back(node)
+    stop_containerd(node)
+    start_containerd_again(node)
     assert node.tasks() == {name: "CREATED"}
     with node.client() as tasks:
         tasks.start(name)
@@ -167,17 +171,19 @@ def test_created_tasks_survive_containerd_restart(own_node: Node, away: Away) ->
     node.expect_clean()
 
 
-def test_wait_repeated_after_containerd_restart_returns_exit(own_node: Node, away: Away, tmp_path: Path) -> None:
-    """The Wait that was open goes with containerd; the next one answers, whenever the exit was."""
+def test_wait_repeated_after_containerd_restart_returns_exit(
+    own_node: Node, stop_containerd: StopContainerd, tmp_path: Path
+) -> None:
+    """A pending Wait fails when containerd stops. A new Wait returns the exit, before or after it happens."""
     node = own_node
     name = node.name()
     node.ctr(*node.run_arguments(name, gated(node, tmp_path, "exit 9"), "-d", "--null-io"))
     with node.popen("task", "attach", name) as waiting:
         eventually((tmp_path / "up").exists, "the process")
-        away(node)
+        stop_containerd(node)
         waiting.communicate(timeout=60)
         assert waiting.returncode != 0
-    back(node)
+    start_containerd_again(node)
     (tmp_path / "open").touch()
     with node.client() as tasks:
         assert tasks.wait(name).status == 9
@@ -185,7 +191,7 @@ def test_wait_repeated_after_containerd_restart_returns_exit(own_node: Node, awa
     node.expect_clean()
 
 
-def test_repeated_containerd_restarts(own_node: Node, away: Away) -> None:
+def test_repeated_containerd_restarts(own_node: Node, stop_containerd: StopContainerd) -> None:
     node = own_node
     name = node.name()
     node.detach(name)
@@ -193,8 +199,8 @@ def test_repeated_containerd_restarts(own_node: Node, away: Away) -> None:
     node.exec(name, "warm", "cmd", "/c", "exit")
     before = node.resources(pid)
     for _ in range(5):
-        away(node)
-        back(node)
+        stop_containerd(node)
+        start_containerd_again(node)
         assert node.status(name) == "RUNNING"
     eventually(lambda: node.resources(pid) <= before, f"{before}; it has {node.resources(pid)}")
     node.remove(name)

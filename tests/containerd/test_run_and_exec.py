@@ -22,8 +22,8 @@ def test_run_returns_stdout_stderr_and_exit_code(node: Node) -> None:
     assert result.stdout.split() == ["out"]
     assert "err" in result.stderr
     node.events.expect(name, [f"create {name}", f"start {name}", f"exit {name}", f"delete {name}"])
-    ended = dict(node.events.with_fields(name))["exit"]
-    assert ended["exit_status"] == 7 and ended["id"] == name and ended["pid"] > 0
+    exited = dict(node.events.with_fields(name))["exit"]
+    assert exited["exit_status"] == 7 and exited["id"] == name and exited["pid"] > 0
 
 
 def test_megabyte_of_output_is_complete_before_exit(node: Node) -> None:
@@ -46,8 +46,8 @@ def test_terminal_output_input_and_resize(node: Node) -> None:
         node.containerd.ctr_command(*node.run_arguments(name, spec, "--rm", "--tty")), node.containerd.env, 31, 97
     ) as terminal:
         terminal.expect("\r\n")
-        # ctr may show output before it listens for changes of the size, and then misses the first.
-        eventually(lambda: terminal.resize(41, 123) or _resized(node), "the new size at HCS")
+        # ctr may show output before it handles SIGWINCH, and then misses the first change of size.
+        eventually(lambda: terminal.resize(41, 123) or _resized(node), "the new size in a call of HCS")
         terminal.type("words\r")
         assert terminal.wait() == 5
     assert "got words" in terminal.shown
@@ -67,10 +67,10 @@ def test_exec_in_a_running_container(node: Node) -> None:
     assert result.stdout.split() == ["from", "exec"]
     assert node.exec(name, "e2", "sh", "-c", "cat", stdin="piped\n").stdout == "piped\n"
     node.remove(name)
-    told = [f"create {name}", f"start {name}"]
+    published = [f"create {name}", f"start {name}"]
     for exec_id in ("e1", "e2"):
-        told += [f"exec-added {exec_id}", f"exec-started {exec_id}", f"exit {exec_id}", f"delete {exec_id}"]
-    node.events.expect(name, [*told, f"exit {name}", f"delete {name}"])
+        published += [f"exec-added {exec_id}", f"exec-started {exec_id}", f"exit {exec_id}", f"delete {exec_id}"]
+    node.events.expect(name, [*published, f"exit {name}", f"delete {name}"])
 
 
 def test_exec_with_terminal(node: Node) -> None:
@@ -135,7 +135,7 @@ def test_run_with_binary_logger(node: Node, tmp_path: Path) -> None:
     log = tmp_path / "log"
     spec = node.spec("cmd", "/c", "echo out & echo err 1>&2 & exit 3")
     assert node.run(name, spec, "--rm", "--log-uri", f"binary://{logger}?to={log}").returncode == 3
-    eventually(lambda: "err" in log.read_text(), "the logger's end")
+    eventually(lambda: "err" in log.read_text(), "the exit of the logger")
     assert log.read_text().split() == ["tests", name, "to", str(log), "out", "err"]
 
 
@@ -182,7 +182,7 @@ def test_linux_image_with_terminal(node: Node) -> None:
 
 
 def test_closed_reader_does_not_delay_exit(node: Node) -> None:
-    """`ctr run` is killed with its container's output still flowing; the container still ends, and can be deleted."""
+    """`ctr run` is killed while its container writes output; the container can still be killed and deleted."""
     name = node.name()
     spec = node.spec("sh", "-c", "echo begun; dd if=/dev/zero bs=1024 count=4096 2>/dev/null; exit 3")
     with node.popen(*node.run_arguments(name, spec), stdout=subprocess.PIPE) as client:

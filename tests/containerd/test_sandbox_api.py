@@ -1,4 +1,4 @@
-"""The Sandbox service under containerd 2.x, with the shim as the sandboxer: what `sandboxer = "shim"` is for."""
+"""The Sandbox service with containerd 2.x and the shim as sandboxer (`sandboxer = "shim"`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shim.task.sandbox_service import NOT_READY, READY, SANDBOX
 from shim.ttrpc.status import NOT_FOUND, StatusError
 from tests.containerd.daemon import NAMESPACE, RUNTIME
 from tests.containerd.node import Node
-from tests.containerd.pods import FOREVER, SIGKILL, CriPod, connect, direct, expect_gone
+from tests.containerd.pods import FOREVER, SIGKILL, CriPod, connect, direct, expect_exited
 from tests.support.eventually import eventually
 from tests.support.vm_image import options as vm_options
 from tests.support.vm_image import vm_workers
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.parametrize("version", ["2.3"])
 
 
 class SandboxPod(CriPod):
-    """A pod whose sandbox is the shim's own business; workloads join by its address."""
+    """A pod whose sandbox the shim implements; workloads join by its address."""
 
     def __init__(self, node: Node, client: Client, annotated: bool = True, options: PackedAny | None = None) -> None:
         super().__init__(node, client, options=options)
@@ -51,8 +51,8 @@ class SandboxPod(CriPod):
         self.instance = self.sandboxes.start(self.id)
 
     def _create(self, id: str, kind: str, *args: str, **members: object) -> None:
-        marks = {"io.kubernetes.cri.container-type": kind, "io.kubernetes.cri.sandbox-id": self.id}
-        spec = self.node.spec(*args, annotations=marks if self.annotated else {}, **members)
+        annotations = {"io.kubernetes.cri.container-type": kind, "io.kubernetes.cri.sandbox-id": self.id}
+        spec = self.node.spec(*args, annotations=annotations if self.annotated else {}, **members)
         self.client.create_container(id, spec, options=self.options, sandbox=self.id)
 
     def shim_pid(self) -> int:
@@ -77,7 +77,7 @@ def sandbox_bundles(node: Node) -> Path:
 
 def expect_no_bundles(node: Node) -> None:
     bundles = sandbox_bundles(node)
-    eventually(lambda: not bundles.exists() or not list(bundles.iterdir()), "the end of all bundles")
+    eventually(lambda: not bundles.exists() or not list(bundles.iterdir()), "the removal of all bundles")
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def pod(node: Node, client: Client) -> SandboxPod:
 
 def test_sandbox_lifecycle(node: Node, client: Client, pod: SandboxPod) -> None:
     """Create, start, platform, status, metrics, a workload, wait, stop, shutdown."""
-    assert not (pod.bundle / "config.json").exists()  # as CRI does it
+    assert not (pod.bundle / "config.json").exists()  # as with CRI
     assert pod.instance is not None
     shim = pod.shim_pid()
     assert pod.instance.pid == shim
@@ -108,39 +108,41 @@ def test_sandbox_lifecycle(node: Node, client: Client, pod: SandboxPod) -> None:
     assert metrics.id == pod.id and metrics.data is not None and metrics.data.type_url == Metrics.FULL_NAME
 
     one, two = pod.add(), pod.add()
-    assert not (node.containerd.bundles / one / "address").exists()  # no `start` ran for it
+    assert not (node.containerd.bundles / one / "address").exists()  # containerd ran no `start` command for it
     assert pod.exec(one, "cmd", "/c", "echo hello& exit 7") == (7, "hello\r\n")
     data = client.metrics(one)[one].data
     assert data is not None
-    figures = Metrics.decode(data.value)  # what CRI on Linux can read
-    assert figures.memory is not None and figures.memory.usage > 0
+    stats = Metrics.decode(data.value)  # the type that CRI on Linux decodes
+    assert stats.memory is not None and stats.memory.usage > 0
     assert client.state(one).pid in [process.pid for process in client.pids(one)]
     assert pod.sandboxes.status(pod.id, verbose=True).info["tasks"] == f"{one} {two}"
 
-    ending = pod.sandboxes.begin_wait(pod.id)
+    pending = pod.sandboxes.begin_wait(pod.id)
     pod.stop()
-    assert ending.result(60).exit_status == 0
+    assert pending.result(60).exit_status == 0
     stopped = pod.sandboxes.status(pod.id)
-    assert stopped.state == NOT_READY and stopped.exited_at == ending.result().exited_at
-    assert Path(f"/proc/{shim}").exists()  # only Shutdown ends it
+    assert stopped.state == NOT_READY and stopped.exited_at == pending.result().exited_at
+    assert Path(f"/proc/{shim}").exists()  # only ShutdownSandbox stops it
     pod.remove()
-    expect_gone(shim)
+    expect_exited(shim)
     expect_no_bundles(node)
     for name in (one, two):
         eventually(lambda name=name: f"delete {name}" in node.events.received(name), f"the delete event of {name}")
-        told = node.events.received(name)
-        assert told[:2] == [f"create {name}", f"start {name}"] and told[-2:] == [f"exit {name}", f"delete {name}"]
-    # The sandbox is no task, even if containerd itself tells the exit of every shim as one.
+        published = node.events.received(name)
+        assert published[:2] == [f"create {name}", f"start {name}"]
+        assert published[-2:] == [f"exit {name}", f"delete {name}"]
+    # The sandbox is not a task, although containerd publishes the exit of every shim as one.
     assert {topic for topic, _ in node.events.with_fields(pod.id)} <= {"exit", "delete"}
 
 
 def test_platform_and_ping_called_directly(node: Node, pod: SandboxPod) -> None:
-    """containerd calls the one from inside of CRI only, and the other not at all today."""
+    """containerd calls Platform from CRI only, and PingSandbox never."""
     with direct(node, pod.id, sandbox_bundles(node)) as shim:
         answer = shim.call(SANDBOX, "Platform", api.PlatformRequest(sandbox_id=pod.id).encode(), timeout=30)
         platform = api.PlatformResponse.decode(answer).platform
         assert platform is not None
-        assert (platform.os, platform.architecture) == ("linux", host.architecture())  # what CRI can make specs for
+        # CRI creates specs for this platform.
+        assert (platform.os, platform.architecture) == ("linux", host.architecture())
         assert shim.call(SANDBOX, "PingSandbox", api.PingRequest(sandbox_id=pod.id).encode(), timeout=30) == b""
         with pytest.raises(StatusError) as refusal:
             shim.call(SANDBOX, "PingSandbox", api.PingRequest(sandbox_id="other").encode(), timeout=30)
@@ -150,7 +152,7 @@ def test_platform_and_ping_called_directly(node: Node, pod: SandboxPod) -> None:
 
 
 def test_workload_lifecycles_keep_sandbox_running(node: Node, client: Client, pod: SandboxPod) -> None:
-    """Every Delete is followed by a Shutdown of the task, or, on a later containerd, by none."""
+    """containerd sends a Shutdown for the task after every Delete; later versions do not."""
     shim = pod.shim_pid()
     for code in (0, 3):
         name = pod.add("cmd", "/c", f"exit {code}")
@@ -165,7 +167,7 @@ def test_workload_lifecycles_keep_sandbox_running(node: Node, client: Client, po
 
 
 def test_workloads_join_without_annotations(node: Node, client: Client) -> None:
-    """`ctr run --sandbox` sets none."""
+    """`ctr run --sandbox` sets no annotations."""
     pod = SandboxPod(node, client, annotated=False)
     pod.run()
     name = pod.add()
@@ -188,11 +190,11 @@ def test_stop_sandbox_stops_workloads(node: Node, client: Client, pod: SandboxPo
 
 
 def test_shutdown_sandbox_with_running_workloads(node: Node, client: Client, pod: SandboxPod) -> None:
-    """Nobody stopped anything before."""
+    """Without StopSandbox before."""
     one, two = pod.add(), pod.add()
     shim = pod.shim_pid()
     pod.sandboxes.shutdown(pod.id)
-    expect_gone(shim)
+    expect_exited(shim)
     assert not node.emulator.control("status")["systems"]
     for name in (one, two):
         pod.waits.pop(name)
@@ -206,7 +208,7 @@ def test_shutdown_sandbox_with_running_workloads(node: Node, client: Client, pod
 
 
 def test_failed_create_sandbox_stops_shim(node: Node, client: Client) -> None:
-    """containerd sends ShutdownSandbox; its client gets the reason."""
+    """containerd sends ShutdownSandbox, and its client gets the error."""
     sandboxes = Sandboxes(client)
     with pytest.raises(ContainerdError, match=r"it must be 'sandbox', 'container' or absent"):
         sandboxes.create("odd", annotations={"io.kubernetes.cri.container-type": "vessel"})
@@ -215,7 +217,7 @@ def test_failed_create_sandbox_stops_shim(node: Node, client: Client) -> None:
 
 
 def test_ctr_sandboxes(node: Node) -> None:
-    """With a spec of its own, and a container that joins by `ctr run --sandbox`."""
+    """With a spec for the sandbox, and a container that joins by `ctr run --sandbox`."""
     config = node.directory / "sandbox.json"
     config.write_text(json.dumps({"ociVersion": "1.0.2", "windows": {}, "annotations": {"a": "b"}}))
     name, workload = node.name(), node.name()
@@ -233,7 +235,7 @@ def test_ctr_sandboxes(node: Node) -> None:
 
 
 class TestHypervisor:
-    """The sandbox is a utility VM, which boots from what the runtime's options name: CRI gives it no image."""
+    """The sandbox is a utility VM. It boots from the path in the runtime options, because CRI gives it no image."""
 
     @pytest.fixture
     def pod(self, node: Node, client: Client) -> SandboxPod:
@@ -247,14 +249,14 @@ class TestHypervisor:
         assert pod.sandboxes.status(pod.id, verbose=True).info["isolation"] == "hypervisor"
         data = pod.sandboxes.metrics(pod.id).data
         assert data is not None
-        figures = Metrics.decode(data.value)
-        assert figures.memory is not None and figures.memory.usage > 0
+        stats = Metrics.decode(data.value)
+        assert stats.memory is not None and stats.memory.usage > 0
         assert pod.exec(one, "cmd", "/c", "echo hello& exit 7") == (7, "hello\r\n")
         pod.stop_container(two)
         pod.remove_container(two)
-        ending = pod.sandboxes.begin_wait(pod.id)
+        pending = pod.sandboxes.begin_wait(pod.id)
         pod.stop()
-        assert ending.result(60).exit_status == 0
+        assert pending.result(60).exit_status == 0
         pod.remove()
         expect_no_bundles(node)
 
@@ -268,7 +270,7 @@ class TestHypervisor:
         pod.remove()
 
     def test_pod_annotations_size_the_vm(self, node: Node, client: Client) -> None:
-        """As CRI hands them over."""
+        """As CRI passes them, in a PodSandboxConfig."""
         size = "io.microsoft.virtualmachine.computetopology.memory.sizeinmb"
         config = pack(PodSandboxConfig(hostname="web", annotations={size: "768"}))
         pod = SandboxPod(node, client, options=vm_options(boot_files_root_path=str(node.layer)))
@@ -285,10 +287,10 @@ class TestHypervisor:
 
     def test_lost_vm_is_reported(self, node: Node, client: Client, pod: SandboxPod) -> None:
         one = pod.add()
-        ending = pod.sandboxes.begin_wait(pod.id)
+        pending = pod.sandboxes.begin_wait(pod.id)
         (worker,) = vm_workers(node.emulator)
         os.kill(worker, signal.SIGKILL)
-        assert ending.result(60).exit_status == 1
+        assert pending.result(60).exit_status == 1
         assert pod.sandboxes.status(pod.id).state == NOT_READY
         assert pod.waits[one].result(60).exit_status != 0
         pod.stop()
@@ -301,8 +303,8 @@ class TestHypervisor:
         expect_no_bundles(node)
 
 
-class TestAccidents:
-    """On a node of its own, since containerd itself is restarted."""
+class TestCrashes:
+    """With a private node, because these tests restart containerd."""
 
     @pytest.fixture
     def node(self, own_node: Node) -> Node:
@@ -324,28 +326,28 @@ class TestAccidents:
             assert pod.sandboxes.status(pod.id).state == READY
             assert pod.status(one) == Status.RUNNING
             pod.waits = {one: client.begin_wait(one)}
-            ending = pod.sandboxes.begin_wait(pod.id)
+            pending = pod.sandboxes.begin_wait(pod.id)
             assert pod.exec(one, "cmd", "/c", "echo again") == (0, "again\r\n")
             pod.add()
             assert pod.shim_pid() == shim
             pod.stop()
-            assert ending.result(60).exit_status == 0
+            assert pending.result(60).exit_status == 0
             pod.remove()
-            expect_gone(shim)
+            expect_exited(shim)
         expect_no_bundles(node)
         node.expect_clean()
 
     @pytest.mark.parametrize("isolation", ["process", "hypervisor"])
     def test_sigkill_of_shim(self, node: Node, client: Client, isolation: str) -> None:
-        """containerd runs `delete` for the sandbox alone: it frees what the workloads held, too."""
+        """containerd runs `delete` for the sandbox only, which releases the resources of the workloads, too."""
         in_vm = vm_options(boot_files_root_path=str(node.layer)) if isolation == "hypervisor" else None
         pod = SandboxPod(node, client, options=in_vm)
         pod.run()
         workloads = [pod.add(), pod.add()]
-        ending = pod.sandboxes.begin_wait(pod.id)
+        pending = pod.sandboxes.begin_wait(pod.id)
         os.kill(pod.shim_pid(), signal.SIGKILL)
         with pytest.raises(ContainerdError):
-            ending.result(60)
+            pending.result(60)
         eventually(lambda: not node.emulator.control("status")["systems"], "no compute system left")
         eventually(lambda: not node.emulator.mounts(), "no mount left")
         for name in workloads:

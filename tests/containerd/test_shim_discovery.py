@@ -1,4 +1,4 @@
-"""containerd finds our binary, starts it, and gets answers that it understands."""
+"""containerd finds the shim binary by the name of the runtime, starts it, and understands its responses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.containerd.daemon import RUNTIME, Containerd
 
-# Nothing that could be run: it has neither a root file system nor layers.
+# A spec that cannot run: it has neither a root file system nor layers.
 EMPTY_SPEC = {"ociVersion": "1.0.2", "process": {"args": ["cmd", "/c", "exit"], "cwd": "C:\\"}, "windows": {}}
 
 
@@ -20,15 +20,13 @@ def empty_spec(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_failed_create_leaks_nothing(
-    containerd: Containerd, empty_spec: str
-) -> None:
+def test_failed_create_leaks_nothing(containerd: Containerd, empty_spec: str) -> None:
     result = containerd.ctr("run", "--runtime", RUNTIME, "--config", empty_spec, "c1", check=False)
     assert result.returncode == 1
-    # The sentence is the shim's own answer to Create, not a failure to start it or to speak with it.
-    _, said, answer = result.stderr.rpartition("failed to create shim task: ")
-    assert said and answer.strip(), result.stderr
-    assert "ttrpc" not in answer and "closed" not in answer and "dial" not in answer, result.stderr
+    # The error is the shim's response to Create, not a failure to start the shim or to connect to it.
+    _, found, error = result.stderr.rpartition("failed to create shim task: ")
+    assert found and error.strip(), result.stderr
+    assert "ttrpc" not in error and "closed" not in error and "dial" not in error, result.stderr
     containerd.ctr("container", "rm", "c1")
     containerd.expect_clean()
 
@@ -58,7 +56,7 @@ def test_inspect_runtime(containerd: Containerd) -> None:
 
 
 def test_shim_under_another_runtime_name(containerd: Containerd) -> None:
-    """From 2.3 on containerd speaks another protocol on stdin to binaries that it does not know by name."""
+    """From 2.3 on containerd uses another protocol on stdin for binaries whose name it does not know."""
     (containerd.directory / "bin" / "containerd-shim-other-v1").symlink_to(containerd.launcher)
     rootfs = str(containerd.rootfs())
     flags = ("--rm", "--runtime", "com.example.other.v1", "--rootfs", rootfs)
@@ -67,7 +65,7 @@ def test_shim_under_another_runtime_name(containerd: Containerd) -> None:
 
 
 def test_config_path_as_options(containerd: Containerd, tmp_path: Path) -> None:
-    """`ctr` passes the path of a file to runtimes that it does not know."""
+    """`ctr` passes only the path of the file to runtimes that it does not know."""
     (tmp_path / "options.toml").write_text('LogLevel = "debug"\n')
     flags = ("--rm", "--runtime-config-path", str(tmp_path / "options.toml"))
     assert containerd.run("c1", "/bin/echo", "hi", flags=flags).stdout == "hi\n"

@@ -1,5 +1,5 @@
-"""A host on which every call of HCS takes its time: everything still works, crashes are cleaned up within containerd's
-five seconds, and no call of a client is left without an end."""
+"""A host with slow HCS calls: the lifecycle works, the cleanup after a crash fits in containerd's five seconds, and
+every call of a client returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from runhcs.containerd.client import ContainerdError
 from tests.containerd.node import Node
 
-# Windows under load: a call is answered after a while, making and starting a container takes longer.
+# Windows under load: every call has a delay, and creating and starting a compute system takes longer.
 SLOW = 'name = "slow"\ndefault = 0.02\n[calls]\nHcsCreateComputeSystem = 0.4\nHcsStartComputeSystem = 0.6\n'
 CALL_TIMEOUT = 60.0
 
@@ -38,25 +38,25 @@ def test_lifecycle_with_slow_hcs_calls(slow_node: Node) -> None:
 
 @pytest.mark.parametrize("moment", [0.3, 0.9, 1.6])
 def test_shim_killed_during_slow_hcs_call(slow_node: Node, moment: float) -> None:
-    """Whoever waits for an answer gets one; `delete` is through within its time."""
+    """Every pending call returns, and `delete` finishes within containerd's timeout."""
     node = slow_node
     name = node.name()
     node.create(name, "ping", "-t", "localhost")
 
-    def live() -> None:
+    def run_lifecycle() -> None:
         with suppress(ContainerdError):
             tasks.create_task(name, timeout=CALL_TIMEOUT)
             tasks.start(name, timeout=CALL_TIMEOUT)
             tasks.wait(name, timeout=CALL_TIMEOUT)
 
     with node.client() as tasks, ThreadPoolExecutor(1) as client:
-        ended = client.submit(live)
-        time.sleep(moment)  # some call is under way, whichever it is
+        lifecycle = client.submit(run_lifecycle)
+        time.sleep(moment)  # some HCS call is in progress
         with suppress(FileNotFoundError):
             node.kill_shim(name)
-            ended.result(CALL_TIMEOUT)
+            lifecycle.result(CALL_TIMEOUT)
         node.ctr("task", "delete", "--force", name, check=False)
-        ended.result(CALL_TIMEOUT)
+        lifecycle.result(CALL_TIMEOUT)
     node.ctr("container", "rm", name)
     node.expect_clean()
     failed = [line for line in node.containerd.log(400).splitlines() if "failed to delete" in line and name in line]
@@ -64,7 +64,7 @@ def test_shim_killed_during_slow_hcs_call(slow_node: Node, moment: float) -> Non
 
 
 def test_calls_during_slow_hcs_calls(slow_node: Node) -> None:
-    """State and the list do not wait for a Create or a Start."""
+    """State and List do not wait for a Create or a Start."""
     node = slow_node
     name = node.name()
     node.create(name, "ping", "-t", "localhost")

@@ -1,4 +1,4 @@
-"""Many lives, and crashes at every call, of shims that are forks of a standby."""
+"""Many lifecycles, and a crash at every HCS call, with shims that are forks of a standby."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def test_containers_sequentially_and_concurrently(warm_node: Node) -> None:
 
     for code in range(10):
         assert run(code) == (code, [str(code)])
-    with ThreadPoolExecutor(8) as people:
-        assert list(people.map(run, range(16))) == [(code, [str(code)]) for code in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(run, range(16))) == [(code, [str(code)]) for code in range(16)]
     node.expect_clean()
 
 

@@ -1,4 +1,4 @@
-"""What `ctr task` does to a container that runs, or does not: kill, pause, metrics, ps, ls, delete."""
+"""`ctr task` commands for running and stopped containers: kill, pause, metrics, ps, ls, delete."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def test_kill_exec_and_kill_all(node: Node) -> None:
     node.expect_status(name, "STOPPED")
     node.ctr("task", "delete", name, check=False)
     eventually(lambda: f"delete {name}" in node.events.received(name), "the container's delete event")
-    told = node.events.received(name)
-    assert told.index("exit e2") < told.index(f"exit {name}") < told.index(f"delete {name}")
+    published = node.events.received(name)
+    assert published.index("exit e2") < published.index(f"exit {name}") < published.index(f"delete {name}")
     node.ctr("container", "rm", name)
 
 
@@ -157,8 +157,8 @@ def test_delete_of_stopped_task_returns_exit_code(node: Node) -> None:
     node.ctr("container", "rm", name)
 
 
-def test_second_task_of_same_container_is_refused(node: Node) -> None:
-    """A container outlives its task, and gets a new one."""
+def test_container_runs_new_task_after_exit(node: Node) -> None:
+    """A container can have several tasks, one after another."""
     name = node.name()
     node.create(name, "cmd", "/c", "exit 4")
     for _ in range(3):
@@ -187,7 +187,7 @@ def test_checkpoint_is_refused(node: Node) -> None:
 
 
 def test_same_id_in_other_namespace(node: Node) -> None:
-    """HCS has one name space of ids for the whole machine: a sentence says so, and the first one goes on."""
+    """Ids of compute systems are unique per host: the second Create fails, and the first container keeps running."""
     name = node.name()
     node.detach(name)
     result = node.ctr("--namespace", "other", *node.run_arguments(name, node.spec("cmd", "/c", "exit 3")), check=False)

@@ -21,7 +21,7 @@ from tests.parity import calls
 from tests.parity.cases import CASES
 from tests.parity.environment import TOOL, make_files, make_networks, make_pipe
 from tests.parity.scenarios import WISHES
-from tests.wine.conftest import ROOT, Machine, go_programs, tied_to_us
+from tests.wine.conftest import ROOT, Machine, go_programs, with_pdeathsig
 
 BUILD = "18362"
 PROGRAM = "containerd-shim-runhcs-v1.exe"
@@ -40,7 +40,7 @@ class Studio(Machine):
 
     def start_service(self) -> None:
         self.emulator.mkdir(mode=0o700)
-        command = tied_to_us([sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.emulator)])
+        command = with_pdeathsig([sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.emulator)])
         command += ["--wine-prefix", str(self.prefix), "--wine-run", r"C:\windows\system32\wine-run.exe"]
         command += ["--build", BUILD, "--journal", str(self.journal)]
         with open(self.directory / "service.log", "wb") as log:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 import dist_windows  # noqa: E402
 import windows_packages  # noqa: E402
-from wine_prefix import Prefix, tied_to_us  # noqa: E402
+from wine_prefix import Prefix, with_pdeathsig  # noqa: E402
 
 PATIENCE = 110
 # Setting a machine up counts as part of the first test that needs it.
@@ -57,7 +57,7 @@ class Machine:
         self._numbers = itertools.count(1)
 
     def set_up(self) -> None:
-        self.wine.make()
+        self.wine.create()
         self.unpack(self.drive / "node")
         python = self.drive / "python"
         python.mkdir()
@@ -87,7 +87,7 @@ class Machine:
 
     def start_service(self) -> None:
         self.emulator.mkdir(mode=0o700)
-        command = tied_to_us([sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.emulator)])
+        command = with_pdeathsig([sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.emulator)])
         command += ["--wine-prefix", str(self.prefix), "--wine-run", r"C:\windows\system32\wine-run.exe"]
         with open(self.directory / "service.log", "wb") as log:
             self._service = subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=log, stdout=log)
@@ -120,7 +120,7 @@ class Machine:
                 self._service.wait(30)
             except subprocess.TimeoutExpired:
                 self._service.kill()
-        self.wine.end()
+        self.wine.stop()
 
 
 def distribution() -> Path:

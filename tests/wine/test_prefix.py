@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from wine_prefix import NOWHERE, Prefix, not_randomised
+from wine_prefix import NULL_STREAMS, Prefix, without_aslr
 
 from tests.support.eventually import eventually
 from tests.wine.conftest import PATIENCE, ROOT
@@ -17,11 +17,11 @@ NOT_RANDOMISED = 0x40000
 OWNER = """
 import subprocess, sys, time
 from pathlib import Path
-from wine_prefix import NOWHERE, Prefix
+from wine_prefix import NULL_STREAMS, Prefix
 prefix = Prefix(Path(sys.argv[1]))
-prefix.make()
+prefix.create()
 prefix.start()
-subprocess.Popen(["wine", "cmd", "/c", "ping -n 600 127.0.0.1"], env=prefix.environment, **NOWHERE)
+subprocess.Popen(["wine", "cmd", "/c", "ping -n 600 127.0.0.1"], env=prefix.environment, **NULL_STREAMS)
 print("started", flush=True)
 time.sleep(600)
 """
@@ -42,35 +42,35 @@ def test_prefix_ends_when_owner_is_killed(tmp_path: Path) -> None:
     try:
         eventually(lambda: not prefix.processes(), "the end of all programs")
     finally:
-        prefix.end()
+        prefix.stop()
 
 
 def test_prefix_ends_on_close(tmp_path: Path) -> None:
     prefix = Prefix(tmp_path / "prefix")
-    prefix.make()
+    prefix.create()
     try:
         prefix.start()
         assert prefix.run("cmd", "/c", "exit 3").returncode == 3
     finally:
-        prefix.end()
+        prefix.stop()
     eventually(lambda: not prefix.processes(), "the end of all programs")
 
 
-@pytest.mark.skipif(not not_randomised(), reason="addresses cannot be kept from being randomised here")
+@pytest.mark.skipif(not without_aslr(), reason="addresses cannot be kept from being randomised here")
 def test_address_space_is_not_randomised(tmp_path: Path) -> None:
     """Neither of what we start, nor of what that starts."""
     prefix = Prefix(tmp_path / "prefix")
-    prefix.make()
+    prefix.create()
     try:
         prefix.start()
         command = ["wine", "cmd", "/c", "ping -n 600 127.0.0.1"]
-        subprocess.Popen(command, env=prefix.environment, **NOWHERE)
+        subprocess.Popen(command, env=prefix.environment, **NULL_STREAMS)
         eventually(lambda: any("ping" in name for name in _programs(prefix)), "a program of a program", PATIENCE)
         programs = _programs(prefix)
         assert len(programs) > 3
         assert set(programs.values()) == {NOT_RANDOMISED}, programs
     finally:
-        prefix.end()
+        prefix.stop()
 
 
 def _programs(prefix: Prefix) -> dict[str, int]:
