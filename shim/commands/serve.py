@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 CALLS_TIMEOUT = 3.0
 # The response to Shutdown(now) itself must still be sent.
 CALLS_TIMEOUT_NOW = 0.3
-# A thread that imports must not delay a response for Python's default 5 ms.
-SWITCH_INTERVAL = 0.0005
 # containerd's first call is usually waiting: do not let the warm-up compete with it for the interpreter.
 WARM_UP_DELAY = 0.003
 
@@ -90,7 +88,7 @@ def serve(
         )
         pod = Pod(context)
         server = Server(service.build_services(context, pod), lambda error: _report(log, error))
-        sys.setswitchinterval(SWITCH_INTERVAL)
+        sys.setswitchinterval(daemon.SWITCH_INTERVAL)
         start_new_thread(server.serve, (endpoint.Listener(listener),))
         start_new_thread(_warm_up, (context, pod, flags, link))
         shutdown.wait()

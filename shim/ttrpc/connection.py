@@ -61,6 +61,7 @@ class Connection:
     def serve(self) -> None:
         """Read until the peer or `close` ends it. Never raises."""
         recv = self._stream.recv
+        self.outbox.own()
         try:
             while data := recv(READ_SIZE):
                 self.reading = True

@@ -8,13 +8,17 @@ connection. The queue is bounded twice:
   does not read cannot request more;
 - above LIMIT, which only responses to earlier calls can reach, the connection is closed.
 
+On Windows the system cancels writes that are pending when the thread that started them exits. Such a stream
+(`WRITES_BELONG_TO_THREAD`) is written to directly by the thread that owns the connection only (`own`); for all other
+threads the writer thread writes, which waits for the end of each write.
+
 There is no timeout: a peer that was stopped for an hour and then reads gets every response. containerd takes a shim for
 dead if its connection is closed.
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock, get_ident, start_new_thread
 from time import monotonic
 
 from shim.ttrpc.status import ClosedError
@@ -34,12 +38,15 @@ LINGER = 5.0  # how long an idle writer thread stays
 
 class Outbox:
     __slots__ = (
-        "_broken", "_closed", "_lock", "_queue", "_send_now", "_stream", "_waiting", "_writer", "_writer_done", "size",
+        "_broken", "_closed", "_lock", "_owner", "_queue", "_send_now", "_stream", "_waiting", "_writer",
+        "_writer_done", "size",
     )  # fmt: skip
 
     def __init__(self, stream: Stream, broken: Callable[[], None]) -> None:
         self._stream = stream
         self._send_now: Callable[[bytes], int] | None = getattr(stream, "send_now", None)
+        # The only thread that may call send_now; None: any may, 0: there is none yet.
+        self._owner: int | None = 0 if getattr(stream, "WRITES_BELONG_TO_THREAD", False) else None
         self._broken = broken  # called, possibly more than once, when nothing can be sent any more
         self._lock = allocate_lock()
         self._queue: list[bytes] = []
@@ -49,13 +56,18 @@ class Outbox:
         self._closed = False
         self.size = 0  # bytes that the kernel has not accepted yet
 
+    def own(self) -> None:
+        """The calling thread lives as long as the connection: it may leave a write pending."""
+        if self._owner is not None:
+            self._owner = get_ident()
+
     def write(self, data: bytes) -> None:
         """Send or queue. Raises ClosedError if the connection is closed."""
         with self._lock:
             if self._closed:
                 raise ClosedError
             if not self.size:
-                if self._send_now is not None:
+                if self._send_now is not None and (self._owner is None or self._owner == get_ident()):
                     try:
                         sent = self._send_now(data)
                     except OSError:

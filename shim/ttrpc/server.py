@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Call", "Method", "Server", "ServerStream"]
 
-# accept() fails with these while the system is short of a resource; the listener itself still works.
-_TRANSIENT = frozenset((4, 12, 23, 24, 103, 105))  # EINTR ENOMEM ENFILE EMFILE ECONNABORTED ENOBUFS
-_PAUSE = 0.05
+# Pauses between attempts to accept after an error, in seconds.
+_FIRST_PAUSE = 0.05
+_MAX_PAUSE = 1.0
 # How long a client has to close its connection itself when the server shuts down.
 CLIENT_CLOSE_TIMEOUT = 0.2
 
@@ -76,18 +76,24 @@ class Server:
         self._listeners: list[Listener] = []
 
     def serve(self, listener: Listener | _socket.socket) -> None:
-        """Accept until `shutdown` or until the listener is closed."""
+        """Accept until `shutdown` or until the listener is closed. Any other error, such as a shortage of handles, is
+        retried: without this thread the shim would run, but no client could connect."""
         listener = as_listener(listener)
         with self._lock:
             self._listeners.append(listener)
+        pause = _FIRST_PAUSE
         while not self.stopping:
             try:
                 stream = listener.accept()
-            except OSError as error:
-                if self.stopping or error.errno not in _TRANSIENT:
+            except Exception as error:
+                if self.stopping or listener.closed:
                     break
-                sleep(_PAUSE)
+                if not isinstance(error, OSError) and pause == _FIRST_PAUSE:
+                    self.report(error)  # a bug; once per series of failures
+                sleep(pause)
+                pause = min(2 * pause, _MAX_PAUSE)
                 continue
+            pause = _FIRST_PAUSE
             try:
                 self.attach(stream)
             except Exception as error:

@@ -41,17 +41,23 @@ class SocketStream:
 class SocketListener:
     """A listening socket; `close` and `release` as for a stream."""
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_closed", "_socket")
 
     def __init__(self, listening: _socket.socket) -> None:
         listening.setblocking(True)
         self._socket = listening
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed or self._socket.fileno() < 0
 
     def accept(self) -> SocketStream:
         descriptor, _ = self._socket._accept()  # type: ignore[attr-defined]
         return SocketStream(_socket.socket(self._socket.family, self._socket.type, self._socket.proto, descriptor))
 
     def close(self) -> None:
+        self._closed = True
         try:
             self._socket.shutdown(_socket.SHUT_RDWR)
         except OSError:

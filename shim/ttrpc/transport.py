@@ -1,9 +1,10 @@
 """The interface of byte streams and listeners for ttrpc.
 
 Any object with the methods of `Stream` or `Listener` will do. `close` must wake threads that block in `recv`, `sendall`
-or `accept`. A stream that also has `send_now` (send what fits without blocking, return the count) saves the server a
-thread as long as the peer reads. Sockets, also `_socket.socket`, may be passed directly; without them, as on Windows,
-the socket module is not imported.
+or `accept`; a listener's `closed` says that `accept` will never succeed again. A stream that also has `send_now` (send
+what fits without blocking, return the count) saves the server a thread as long as the peer reads. If its `send_now`
+may leave a write pending that the system cancels when the calling thread exits, it has `WRITES_BELONG_TO_THREAD`.
+Sockets, also `_socket.socket`, may be passed directly; without them, as on Windows, the socket module is not imported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
         def close(self) -> None: ...
 
     class Listener(Protocol):
+        @property
+        def closed(self) -> bool: ...
         def accept(self) -> Stream: ...
         def close(self) -> None: ...
 

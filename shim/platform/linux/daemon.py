@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FORKS = True
 #: Where the system may log more about a process that died.
 SYSTEM_LOG = "the kernel's messages"
+#: A thread that imports must not delay a response for Python's default 5 ms.
+SWITCH_INTERVAL = 0.0005
 READY = b"R"
 DONE = b"D"
 READY_TIMEOUT = 10.0

@@ -233,11 +233,12 @@ def peer_is_own_user(connection: _socket.socket) -> bool:
 class Listener:
     """Accepts connections of the own user only. `close` wakes a thread that blocks in `accept`."""
 
-    __slots__ = ("_listener",)
+    __slots__ = ("_listener", "closed")
 
     def __init__(self, listener: _socket.socket) -> None:
         listener.setblocking(True)
         self._listener = listener
+        self.closed = False
 
     def accept(self) -> _socket.socket:
         while True:
@@ -248,6 +249,7 @@ class Listener:
             connection.close()
 
     def close(self) -> None:
+        self.closed = True
         try:
             self._listener.shutdown(_socket.SHUT_RDWR)
         except OSError:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FORKS = False
 #: Where the system may log more about a process that died.
 SYSTEM_LOG = "Windows' event log"
+#: As on Linux, a thread that imports must not delay a response. But Python rounds the wait for the GIL down to whole
+#: milliseconds on Windows: with less than one, threads that wait would spin.
+SWITCH_INTERVAL = 0.001
 READY = b"R"
 DONE = b"D"
 HANDOVER_TIMEOUT = 30.0

@@ -135,7 +135,11 @@ def connect(path: str, timeout: float | None) -> PipeStream:
 
 
 class Listener:
-    """Accepts connections. The pipe's security descriptor decides who may connect. `close` wakes `accept`."""
+    """Accepts connections. The pipe's security descriptor decides who may connect. `close` wakes `accept`.
+
+    After an error other than by `close`, `accept` can be called again: it then continues with the same instance of the
+    pipe, which may have a client already, or with a new one.
+    """
 
     __slots__ = ("_closed", "_lock", "_pipe", "_waiting")
 
@@ -151,9 +155,17 @@ class Listener:
                 # Create the next instance before this one is served, so that the name always exists.
                 return PipeStream(self._pipe.next())
             # A client that left before it was accepted has used its instance up.
-            _winapi.CloseHandle(self._pipe.next())
+            self._replace()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def _replace(self) -> None:
+        _winapi.CloseHandle(self._pipe.next())
 
     def _connected(self) -> bool:
+        """Wait for a client. False if the instance cannot have one any more."""
         with self._lock:
             if self._closed:
                 raise OSError(ERROR_OPERATION_ABORTED, "closed")
@@ -164,10 +176,14 @@ class Listener:
                     return True
                 if error.winerror == _ERROR_NO_DATA:
                     return False
+                self._replace()  # unless that fails too, the next attempt begins with a new instance
                 raise
-        _, code = self._waiting.GetOverlappedResult(True)
+        try:
+            _, code = self._waiting.GetOverlappedResult(True)
+        except OSError:
+            code = _ERROR_NO_DATA  # e.g. a client that connected and left at once
         self._waiting = None
-        if code == ERROR_OPERATION_ABORTED or self._closed:
+        if self._closed:
             raise OSError(ERROR_OPERATION_ABORTED, "closed")
         return not code
 

@@ -30,6 +30,7 @@ ERROR_PIPE_BUSY = 231
 ERROR_NO_DATA = 232
 ERROR_PIPE_NOT_CONNECTED = 233
 ERROR_OPERATION_ABORTED = 995
+ERROR_IO_INCOMPLETE = 996
 ENDED = frozenset((ERROR_BROKEN_PIPE, ERROR_NO_DATA, ERROR_PIPE_NOT_CONNECTED, ERROR_OPERATION_ABORTED))
 
 
@@ -49,6 +50,10 @@ def dial(path: str, timeout: float | None) -> int:
 
 class PipeStream:
     """`close` only wakes all threads that wait; `release`, called by the last user, closes the handle."""
+
+    #: Windows cancels a thread's pending operations when it exits (ERROR_OPERATION_ABORTED), unless the handle belongs
+    #: to a completion port. So a thread that calls `send_now` must live as long as the connection.
+    WRITES_BELONG_TO_THREAD = True
 
     __slots__ = ("_closed", "_handle", "_lock", "_reading", "_timeout", "_writing")
 
@@ -108,9 +113,11 @@ class PipeStream:
         writing = self._writing
         if writing is not None:
             _, code = writing.GetOverlappedResult(False)
-            if code:
+            if code == ERROR_IO_INCOMPLETE:
                 return 0
             self._writing = None
+            if code:  # cancelled: some of it may have been delivered
+                raise OSError(ERROR_BROKEN_PIPE, "a write was cancelled")
         return self._send(data)
 
     def _send(self, data: bytes) -> int:
