@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
-from windows_modules import WindowsPython, pack_modules  # noqa: E402
+from windows_modules import WindowsPython, index_digest, pack_modules  # noqa: E402
 from windows_packages import PYWIN32_LIBRARY, cffi_backend, python_files, pywin32_files, sha256  # noqa: E402
 
 from launcher.windows.build import EARLY_MODULES, PROGRAMS, PYTHON_DLL, build_launcher  # noqa: E402
@@ -47,16 +47,16 @@ def contents(work: Path) -> dict[str, bytes]:
         ours, library = python.modules()
     early = {path: library.pop(path) for path in EARLY_MODULES}
     members = {"LICENSE": (ROOT / "LICENSE").read_bytes()}
-    for program in PROGRAMS:
-        log(f"building {program}")
-        members[program] = build_launcher(program, early, work)
     members |= {f"{FOLDER}/{name}": files[name] for name in PYTHON_FILES}
     members[f"{FOLDER}/python313._pth"] = b"lib\r\n"
     backend, data = cffi_backend()
     extensions = {name: files[name] for name in EXTENSIONS} | {backend: data} | pywin32_files()
     members |= {f"{FOLDER}/lib/{name}": extension for name, extension in extensions.items()}
     modules = [name for name in extensions if name != PYWIN32_LIBRARY]
-    members[f"{FOLDER}/lib/modules.bin"] = pack_modules(ours | library, modules)
+    bundle = members[f"{FOLDER}/lib/modules.bin"] = pack_modules(ours | library, modules)
+    for program in PROGRAMS:
+        log(f"building {program}")
+        members[program] = build_launcher(program, early, index_digest(bundle), version(), work)
     return members
 
 
@@ -71,10 +71,13 @@ def pack(target: Path, members: dict[str, bytes]) -> None:
             archive.writestr(entry, members[name])
 
 
+def version() -> str:
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
 def output() -> Path:
     """The path of the zip."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    return ROOT / "dist" / f"containerd-shim-runhcs-{version}-windows-amd64.zip"
+    return ROOT / "dist" / f"containerd-shim-runhcs-{version()}-windows-amd64.zip"
 
 
 def build(target: Path) -> None:

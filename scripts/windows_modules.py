@@ -5,6 +5,7 @@ The Python that runs on the node resolves the imports and compiles, under Wine.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import marshal
 import sys
@@ -107,11 +108,16 @@ def _path(name: str, directory: Path, suffix: str) -> str:
 
 def pack_modules(modules: dict[str, bytes], extensions: list[str]) -> bytes:
     """modules.bin as boot.py reads it, from .pyc files by path and the file names of extension modules."""
-    index: dict[str, str | tuple[int, int, bool]] = {name.partition(".")[0]: name for name in sorted(extensions)}
+    index: dict[str, str | tuple[int, int, bool, bytes]] = {name.partition(".")[0]: name for name in sorted(extensions)}
     codes = bytearray()
     for path in sorted(modules):
         code = modules[path][PYC_HEADER:]
-        index[module_name(path)] = (len(codes), len(code), path.endswith("/__init__"))
+        index[module_name(path)] = (len(codes), len(code), path.endswith("/__init__"), hashlib.sha256(code).digest())
         codes += code
     head = marshal.dumps(index, 2)  # in this version the bytes depend on the values only
     return len(head).to_bytes(4, "little") + head + bytes(codes)
+
+
+def index_digest(bundle: bytes) -> str:
+    """The SHA-256 of the index of modules.bin, which the launchers verify."""
+    return hashlib.sha256(bundle[4 : 4 + int.from_bytes(bundle[:4], "little")]).hexdigest()

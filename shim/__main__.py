@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-TEXT_FLAGS = ("namespace", "address", "publish-binary", "id", "bundle", "socket", "listener", "standby")
+TEXT_FLAGS = ("namespace", "address", "publish-binary", "id", "bundle", "socket", "listener", "log-pipe", "standby")
 SWITCHES = ("debug", "is-sandbox", "spawned")
 QUERIES = {"v": "version", "version": "version", "info": "info", "h": "help", "help": "help"}
 ACTIONS = ("start", "delete", "serve")

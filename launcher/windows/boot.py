@@ -2,9 +2,11 @@
 
 An import by path makes dozens of system calls per module (directory listings, several names, their times), for a
 hundred modules. Here all modules are in lib/modules.bin: a u32 length, the marshalled index {name: (offset, length,
-is_package)}, then the marshalled code of each module. The file stays open, so reading a module is one call.
+is_package, SHA-256)}, then the marshalled code of each module. The file stays open, so reading a module is one call.
 
-The launcher contains this text and runs it.
+The launcher contains this text, with the SHA-256 of the index, and runs it. The index is verified when a program starts
+and each module when it is loaded: what runs is what the build has put into the signed launcher, and the hash costs time
+only for modules that are used.
 """
 
 import sys
@@ -12,8 +14,12 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 from _thread import allocate_lock
 from marshal import loads
-from nt import O_BINARY, O_NOINHERIT, O_RDONLY, lseek, read
+from nt import O_BINARY, O_NOINHERIT, O_RDONLY, _exit, lseek, read
 from nt import open as open_file
+
+from _sha2 import sha256
+
+INDEX_DIGEST = "@INDEX_DIGEST@"  # in the launcher, build.py has put the digest here
 
 
 class Bundle:
@@ -21,7 +27,10 @@ class Bundle:
         self._folder = folder
         self._file = open_file(folder + "\\modules.bin", O_RDONLY | O_BINARY | O_NOINHERIT)
         length = int.from_bytes(read(self._file, 4), "little")
-        self._index = loads(read(self._file, length))
+        index = read(self._file, length)
+        if sha256(index).hexdigest() != INDEX_DIGEST:
+            self._refuse("its index")
+        self._index = loads(index)
         self._begin = 4 + length
         self._lock = allocate_lock()
 
@@ -39,13 +48,21 @@ class Bundle:
 
     def exec_module(self, module: object) -> None:
         name = module.__spec__.name
-        offset, length, is_package = self._index[name]
+        offset, length, is_package, digest = self._index[name]
         # Some modules look for files beside their own.
         module.__file__ = "\\".join([self._folder, *name.split("."), *["__init__"] * is_package]) + ".pyc"
         with self._lock:
             lseek(self._file, self._begin + offset, 0)
             code = read(self._file, length)
+        if sha256(code).digest() != digest:
+            self._refuse(name)
         exec(loads(code), module.__dict__)
+
+    def _refuse(self, what: str) -> None:
+        text = f"{self._folder}\\modules.bin is not the file of this version: {what} was changed or is damaged"
+        sys.stderr.write(f"cannot run: {text}; unpack the whole distribution again\n")
+        sys.stderr.flush()
+        _exit(1)
 
     def names(self) -> list[str]:
         return list(self._index)

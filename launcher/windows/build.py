@@ -1,7 +1,7 @@
 """Compile the Windows launchers with MinGW.
 
-A launcher contains boot.py and the modules that Python imports before boot.py runs. The launcher of the shim also
-contains the commands in C.
+A launcher contains boot.py, with the hash of the module bundle, the modules that Python imports before boot.py runs,
+and as resources a manifest and its version. The launcher of the shim also contains the commands in C.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ EARLY_MODULES = ("encodings/__init__", "encodings/aliases", "encodings/utf_8", "
 PYTHON_DLL = "python313.dll"
 PYC_HEADER = 16
 COMPILER = "x86_64-w64-mingw32-gcc"
+RESOURCE_COMPILER = "x86_64-w64-mingw32-windres"
+#: What Explorer shows as the description of each program.
+DESCRIPTIONS = {SHIM: "containerd shim for Windows containers", "runhcs.exe": "Tool for containerd-shim-runhcs-v1"}
 FLAGS = ["-std=c11", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-municode", "-D__USE_MINGW_ANSI_STDIO=1"]
 # Two builds give the same bytes.
 FLAGS += ["-Wl,--no-insert-timestamp"]
@@ -33,22 +36,63 @@ def module_name(path: str) -> str:
     return path.removesuffix("/__init__").replace("/", ".")
 
 
-def build_launcher(program: str, early: dict[str, bytes], work: Path) -> bytes:
-    """`early`: the .pyc files of EARLY_MODULES by path."""
-    header, output = work / "program.h", work / program
-    header.write_text(_header(PROGRAMS[program], early))
+def build_launcher(program: str, early: dict[str, bytes], digest: str, version: str, work: Path) -> bytes:
+    """`early`: the .pyc files of EARLY_MODULES by path. `digest`: of the index of the module bundle."""
+    header, output, resources = work / "program.h", work / program, work / "resources.o"
+    header.write_text(_header(PROGRAMS[program], early, digest))
+    (work / "program.rc").write_text(_resources(program, version))
+    subprocess.run([RESOURCE_COMPILER, f"-I{HERE}", str(work / "program.rc"), str(resources)], check=True)
     command = [COMPILER, *FLAGS, "-include", str(header), f'-DPYTHON_DLL=L"{PYTHON_DLL}"']
     sources = [HERE / "launcher.c"]
     if program == SHIM:
         command += ["-DWITH_COMMANDS", f"-I{COMMON}"]
         sources = sorted([*HERE.glob("*.c"), *COMMON.glob("*.c")])
-    subprocess.run([*command, *map(str, sources), "-lntdll", "-o", str(output)], check=True)
+    subprocess.run([*command, *map(str, sources), str(resources), "-lntdll", "-o", str(output)], check=True)
     return output.read_bytes()
 
 
-def _header(call: str, early: dict[str, bytes]) -> str:
+def _resources(program: str, version: str) -> str:
+    """The manifest and the version, as a resource script."""
+    numbers = ",".join([*(version.split(".")), "0", "0", "0", "0"][:4])
+    strings = {
+        "CompanyName": "The containerd-shim-runhcs authors",
+        "FileDescription": DESCRIPTIONS[program],
+        "FileVersion": version,
+        "InternalName": program.removesuffix(".exe"),
+        "LegalCopyright": "Apache License 2.0",
+        "OriginalFilename": program,
+        "ProductName": "containerd-shim-runhcs",
+        "ProductVersion": version,
+    }
+    values = "\n".join(f'VALUE "{name}", "{value}"' for name, value in strings.items())
+    return f"""#include <winver.h>
+1 24 "program.manifest"
+1 VERSIONINFO
+FILEVERSION {numbers}
+PRODUCTVERSION {numbers}
+FILEFLAGSMASK VS_FFI_FILEFLAGSMASK
+FILEOS VOS_NT_WINDOWS32
+FILETYPE VFT_APP
+BEGIN
+BLOCK "StringFileInfo"
+BEGIN
+BLOCK "040904B0"
+BEGIN
+{values}
+END
+END
+BLOCK "VarFileInfo"
+BEGIN
+VALUE "Translation", 0x409, 1200
+END
+END
+"""
+
+
+def _header(call: str, early: dict[str, bytes], digest: str) -> str:
     """PROGRAM, the text that Python runs, and EARLY_MODULES, the entries of a table of frozen modules, as C."""
-    text = ((HERE / "boot.py").read_text() + call).replace("\\", "\\\\").replace('"', '\\"')
+    text = (HERE / "boot.py").read_text().replace("@INDEX_DIGEST@", digest) + call
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
     lines, entries = ["#define PROGRAM " + " ".join(f'L"{line}\\n"' for line in text.splitlines())], ""
     for number, (path, data) in enumerate(sorted(early.items())):
         code, is_package = data[PYC_HEADER:], path.endswith("/__init__")

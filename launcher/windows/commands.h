@@ -45,6 +45,8 @@ bool write_stdout(const void *data, size_t length);
 
 /* The pipe of the shim that serves this id; false if it is unsupported. */
 bool pipe_name(const struct command *command, const char *id, char name[MAX_PIPE]);
+/* The pipe from which containerd reads the log of the shim of this id; false if the name is too long. */
+bool log_pipe_name(const struct command *command, char name[MAX_PIPE]);
 /* The first instance of a pipe that only SYSTEM and Administrators can open; NULL if the name is in use. */
 HANDLE create_listener(const char *name);
 /* A connection to a pipe that has a free instance within the timeout in milliseconds; NULL if there is none. */
@@ -71,8 +73,8 @@ void restore_stdin(struct stdin_options *options);
 
 /* What a daemon receives. */
 struct daemon {
-    HANDLE listener, panic_log;
-    char number[32];        /* the listener's handle, as one of the arguments */
+    HANDLE listener, log_pipe, panic_log; /* no log pipe: NULL */
+    char listener_number[32], log_number[32]; /* the handles of both pipes, as arguments; no log pipe: 0 */
     char *words[MAX_WORDS]; /* its arguments; the last is NULL */
     const struct stdin_options *options;
 };
@@ -83,8 +85,8 @@ struct child {
     DWORD pid;
 };
 
-/* Sets the argument that tells the daemon its handle of the listener. */
-void set_listener_argument(struct daemon *daemon, HANDLE listener);
+/* Sets the arguments that tell the daemon its handles of the pipes. */
+void set_pipe_arguments(struct daemon *daemon, HANDLE listener, HANDLE log_pipe);
 
 /* Each performs the whole command, or changes nothing and returns false: Python performs it. `standby` is the name of the
    standby's pipe; "" if the standby is off. */

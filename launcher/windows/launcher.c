@@ -46,6 +46,9 @@ int wmain(int count, wchar_t **given) {
     static wchar_t *fixed[] = {
         L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
+    /* No dialogs: after a crash the process must exit at once, so that its handles, and with them containers, are released,
+       and in session 0 no user could answer. Children inherit the mode. */
+    SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
 #ifdef WITH_COMMANDS
     if (run_native_command(count, given, &fixed[STANDBY]))
         ExitProcess(0);

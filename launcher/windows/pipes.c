@@ -21,6 +21,11 @@ bool pipe_name(const struct command *command, const char *id, char name[MAX_PIPE
     return length > 0 && length <= 256 + 9; /* the limit applies to what follows \\.\pipe\ */
 }
 
+bool log_pipe_name(const struct command *command, char name[MAX_PIPE]) {
+    int length = snprintf(name, MAX_PIPE, "\\\\.\\pipe\\containerd-shim-%s-%s-log", command->namespace, command->id);
+    return length > 0 && length <= 256 + 9;
+}
+
 static HANDLE null_if_invalid(HANDLE handle) { return handle == INVALID_HANDLE_VALUE ? NULL : handle; }
 
 HANDLE create_listener(const char *name) {

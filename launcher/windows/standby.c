@@ -1,7 +1,7 @@
 /* The client of the standby: a warm spare (shim/commands/standby/windows.py) becomes the daemon, instead of a new process.
 
    A standby must not cause a failed or wrong start. The spare reports that it is ready before it receives anything. Then it
-   receives handles of the pipe and of the panic log, and by message the options, arguments and environment, but no handle of
+   receives handles of both pipes and of the panic log, and by message the options, arguments and environment, but no handle of
    containerd's. It reports that it has taken over; a spare that does not is terminated, and a daemon is spawned. If this
    program exits before it reports success, the connection closes and the daemon exits.
 
@@ -42,9 +42,8 @@ static bool hash_file(const wchar_t *path) {
     return true;
 }
 
-/* Logon session, terminal session, job, priority class, path of the HCS libraries. */
+/* Logon session, terminal session, job, priority class. */
 static bool hash_process_attributes(void) {
-    wchar_t libraries[MAX_PATH_LENGTH] = L"";
     HANDLE token = (HANDLE)(LONG_PTR)-4; /* GetCurrentProcessToken() */
     TOKEN_STATISTICS statistics;
     ULONG session = 0, size;
@@ -58,9 +57,7 @@ static bool hash_process_attributes(void) {
     hash_bytes(&session, sizeof session);
     hash_bytes(&is_in_job, sizeof is_in_job);
     hash_bytes(&priority, sizeof priority);
-    DWORD length = GetEnvironmentVariableW(L"HCS_LIBRARY_PATH", libraries, MAX_PATH_LENGTH);
-    hash_bytes(libraries, length < MAX_PATH_LENGTH ? length * sizeof *libraries : 0);
-    return length < MAX_PATH_LENGTH;
+    return true;
 }
 
 bool standby_pipe_name(char name[MAX_PIPE]) {
@@ -128,16 +125,18 @@ static bool build_handover(struct handover *handover, const struct daemon *daemo
 
 static bool send_handover(HANDLE connection, HANDLE spare, struct daemon *daemon) {
     static struct handover handover;
-    HANDLE ours = GetCurrentProcess(), listener, panic_log;
+    HANDLE ours = GetCurrentProcess(), listener, panic_log, log_pipe = NULL;
     char word;
     if (!DuplicateHandle(ours, daemon->listener, spare, &listener, 0, FALSE, DUPLICATE_SAME_ACCESS) ||
-        !DuplicateHandle(ours, daemon->panic_log, spare, &panic_log, 0, FALSE, DUPLICATE_SAME_ACCESS))
+        !DuplicateHandle(ours, daemon->panic_log, spare, &panic_log, 0, FALSE, DUPLICATE_SAME_ACCESS) ||
+        (daemon->log_pipe != NULL &&
+            !DuplicateHandle(ours, daemon->log_pipe, spare, &log_pipe, 0, FALSE, DUPLICATE_SAME_ACCESS)))
         return false;
-    set_listener_argument(daemon, listener);
+    set_pipe_arguments(daemon, listener, log_pipe);
     bool is_taken = build_handover(&handover, daemon, panic_log) &&
                     send_all(connection, handover.data, handover.length, HANDOVER_MILLISECONDS) &&
                     receive_all(connection, &word, 1, HANDOVER_MILLISECONDS) && word == 'R';
-    set_listener_argument(daemon, daemon->listener);
+    set_pipe_arguments(daemon, daemon->listener, daemon->log_pipe);
     return is_taken;
 }
 

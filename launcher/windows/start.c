@@ -1,5 +1,6 @@
 /* `start`, as shim/commands/start.py and spawned.py do it. The daemon inherits a listening pipe, so containerd's first
-   connection waits there while Python starts.
+   connection waits there while Python starts. It also inherits the log pipe: containerd connects to it while `start` runs
+   and gives up after 5 seconds without it.
 
    The order of the steps is Python's. When a step fails, all previous steps are undone and Python performs the command
    again and reports the error. If this program is terminated, the daemon sees its end of the link close and exits. */
@@ -85,15 +86,16 @@ static bool send_options(HANDLE link, const struct stdin_options *options) {
 
 static bool spawn_daemon(const struct daemon *daemon, struct child *child) {
     PROCESS_INFORMATION made;
-    HANDLE given[] = {NULL, daemon->panic_log, daemon->listener};
+    HANDLE given[] = {NULL, daemon->panic_log, daemon->listener, daemon->log_pipe};
+    size_t count = daemon->log_pipe == NULL ? 3 : 4;
     wchar_t *line = build_command_line((char **)daemon->words);
     /* The pipe's buffer holds all that is written before the daemon reads. */
     if (line == NULL || !CreatePipe(&given[0], &child->link, NULL, (DWORD)daemon->options->length + 64))
         return false;
     bool is_made = true;
-    for (int at = 0; at < 3; at++)
+    for (size_t at = 0; at < count; at++)
         is_made = is_made && SetHandleInformation(given[at], HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-    is_made = is_made && send_options(child->link, daemon->options) && create_daemon_process(line, given, 3, &made);
+    is_made = is_made && send_options(child->link, daemon->options) && create_daemon_process(line, given, count, &made);
     CloseHandle(given[0]);
     if (is_made) {
         CloseHandle(made.hThread);
@@ -133,16 +135,21 @@ static bool launch_daemon(struct daemon *daemon, const char *address, const char
     return false;
 }
 
-void set_listener_argument(struct daemon *daemon, HANDLE listener) {
-    snprintf(daemon->number, sizeof daemon->number, "%llu", (unsigned long long)(uintptr_t)listener);
+static void format_handle(char number[32], HANDLE handle) {
+    snprintf(number, 32, "%llu", (unsigned long long)(uintptr_t)handle);
 }
 
-/* The arguments that shim/commands/spawned.py uses, and the handle of the pipe. */
+void set_pipe_arguments(struct daemon *daemon, HANDLE listener, HANDLE log_pipe) {
+    format_handle(daemon->listener_number, listener);
+    format_handle(daemon->log_number, log_pipe);
+}
+
+/* The arguments that shim/commands/spawned.py uses, and the handles of the pipes. */
 static void build_daemon_arguments(struct daemon *daemon, const struct command *command, const char *bundle,
     const char *address, bool is_sandbox, char *standby) {
     const char *words[] = {"-namespace", command->namespace, "-address", command->address, "-publish-binary",
         command->publish, "-id", command->id, "-bundle", bundle, "-socket", address, "-spawned", "-listener",
-        daemon->number};
+        daemon->listener_number, "-log-pipe", daemon->log_number};
     size_t count = sizeof words / sizeof *words;
     memcpy(daemon->words, words, sizeof words);
     if (*standby != '\0') {
@@ -172,7 +179,7 @@ bool native_start(const struct command *command, char *standby) {
     static struct stdin_options options;
     static struct daemon daemon = {.options = &options};
     wchar_t current[MAX_PATH_LENGTH];
-    char *bundle, sandbox[256] = "", address[MAX_PIPE], response[2 * MAX_PIPE + 64];
+    char *bundle, sandbox[256] = "", address[MAX_PIPE], log_name[MAX_PIPE], response[2 * MAX_PIPE + 64];
     DWORD length = GetCurrentDirectoryW(MAX_PATH_LENGTH, current);
     if (*program_path == L'\0' || length == 0 || length > MAX_PATH_LENGTH - 16 || (bundle = to_utf8(current)) == NULL)
         return false;
@@ -187,7 +194,8 @@ bool native_start(const struct command *command, char *standby) {
         is_done = native_join_pod(address, sandbox);
     else if ((daemon.listener = create_listener(address)) != NULL) {
         HANDLE spare = *standby == '\0' ? NULL : connect_pipe(standby, 0); /* the spare wakes up in the meantime */
-        set_listener_argument(&daemon, daemon.listener);
+        daemon.log_pipe = log_pipe_name(command, log_name) ? create_listener(log_name) : NULL; /* a log is not required */
+        set_pipe_arguments(&daemon, daemon.listener, daemon.log_pipe);
         build_daemon_arguments(&daemon, command, bundle, address, role == SANDBOX, standby);
         if (is_service)
             format_bootstrap_json(response, address);
@@ -196,6 +204,8 @@ bool native_start(const struct command *command, char *standby) {
         is_done = launch_daemon(&daemon, address, response, spare);
         if (!is_done)
             CloseHandle(daemon.listener);
+        if (!is_done && daemon.log_pipe != NULL)
+            CloseHandle(daemon.log_pipe);
     }
     if (!is_done)
         restore_stdin(&options);

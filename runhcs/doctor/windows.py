@@ -11,7 +11,6 @@ import argparse
 import importlib.util
 import os
 import shutil
-import sys
 import winreg
 from collections.abc import Iterator
 
@@ -65,7 +64,9 @@ def _shim(config: str) -> Check:
 
 
 def _build() -> Check:
-    build = sys.getwindowsversion().build
+    from shim.hcs_bindings.windows_version import windows_build
+
+    build = windows_build()  # sys.getwindowsversion() depends on the program's manifest
     name = " ".join(filter(None, (_version_value("ProductName"), _version_value("DisplayVersion"))))
     finding = f"build {build}.{_version_value('UBR') or 0}{', ' + name if name else ''}"
     if build < OLDEST_BUILD:

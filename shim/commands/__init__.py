@@ -18,8 +18,8 @@ class Flags:
     """The parsed command line. A command checks the flags it needs with `require`."""
 
     __slots__ = (
-        "address", "bundle", "debug", "id", "is_sandbox", "listener", "namespace", "publish_binary", "socket",
-        "spawned", "standby",
+        "address", "bundle", "debug", "id", "is_sandbox", "listener", "log_pipe", "namespace", "publish_binary",
+        "socket", "spawned", "standby",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -30,6 +30,7 @@ class Flags:
         self.bundle = ""
         self.socket = ""
         self.listener = ""
+        self.log_pipe = ""
         self.standby = ""
         self.debug = False
         self.is_sandbox = False

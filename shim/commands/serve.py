@@ -60,14 +60,17 @@ def serve(
     address: str,
     is_sandbox: bool,
     link: _socket.socket | None = None,
+    channel: LogChannel | None = None,
 ) -> int:
-    """Serve until shutdown is requested. `link` connects to the `start` that forked this process."""
+    """Serve until shutdown is requested. `link` connects to the `start` that forked this process. Without a channel one
+    is created, if the options request a text log."""
     spans_directory = _enable_spans()
     shutdown = daemon.ShutdownRequest()
     shutdown.catch_signals()
     daemon.enable_fault_handler(stacks.all_threads)  # before a client can send SIGUSR1, which would kill us otherwise
-    channel = LogChannel(bundle, flags.namespace, flags.id) if boot.log_text else NullChannel()
-    log = Log(channel, boot.log_level, scrub_secrets=boot.scrub)
+    if channel is None and boot.log_text:
+        channel = LogChannel(bundle, flags.namespace, flags.id)
+    log = Log(channel or NullChannel(), boot.log_level, scrub_secrets=boot.scrub)
     publisher = Publisher(lambda: _connect(flags, boot), log)
     server: Server | None = None
     try:

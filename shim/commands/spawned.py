@@ -1,7 +1,8 @@
 """`start` and `serve` on a system without fork: two processes with a handshake (`shim.platform.windows.daemon`).
 
-The daemon creates the endpoint and reports it before `start` prints the address, so that no client connects too early.
-Usually the launcher does the `start` (launcher/windows/start.c): it creates the endpoint and passes it to the daemon.
+The daemon creates the endpoint and the log pipe and reports it before `start` prints the address, so that no client
+connects too early. Usually the launcher does the `start` (launcher/windows/start.c): it creates both and passes them to
+the daemon.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
+
+    from shim.platform.windows.log_channel import LogChannel
 
 
 def launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
@@ -69,6 +72,18 @@ def serve(flags: Flags) -> NoReturn:
     run_daemon(flags, daemon.Link(is_awaited=not flags.listener))
 
 
+def _log_channel(flags: Flags, boot: Bootstrap) -> LogChannel | None:
+    """The log pipe exists before `start` ends: containerd waits for it for 5 seconds only."""
+    from shim.platform.windows.log_channel import LogChannel
+
+    handle = int(flags.log_pipe or 0)
+    if boot.log_text:
+        return LogChannel(flags.bundle, flags.namespace, flags.id, handle)
+    if handle:
+        files.close(handle)
+    return None
+
+
 def run_daemon(flags: Flags, link: daemon.Link) -> NoReturn:
     """Serve until shutdown, then exit."""
     try:
@@ -81,6 +96,7 @@ def run_daemon(flags: Flags, link: daemon.Link) -> NoReturn:
             listener = endpoint.inherited(flags.socket, int(flags.listener))
         else:
             listener = endpoint.listen(flags.socket)
+        channel = _log_channel(flags, boot)
     except (OSError, ValueError, endpoint.EndpointError) as error:
         raise CommandError(str(error)) from None
     link.report_ready()
@@ -88,7 +104,7 @@ def run_daemon(flags: Flags, link: daemon.Link) -> NoReturn:
     from shim.commands import serve as daemon_command
 
     finish = _start_standby(flags.standby) if flags.standby else None
-    code = daemon_command.serve(flags, boot, listener, flags.bundle, flags.socket, flags.is_sandbox, link)  # type: ignore[arg-type]
+    code = daemon_command.serve(flags, boot, listener, flags.bundle, flags.socket, flags.is_sandbox, link, channel)  # type: ignore[arg-type]
     if finish is not None:
         finish()
     daemon.exit_now(code)

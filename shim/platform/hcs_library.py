@@ -1,7 +1,9 @@
 """The paths of the Host Compute Service's libraries, and how to close a handle that they returned.
 
-On Windows they are DLLs of System32. Elsewhere the emulator's shared library implements all of them. It is found by
-path and not by an import: the shim depends on the emulator's C interface only, not on its code.
+On Windows they are DLLs of System32, whatever the environment says: the shim runs as SYSTEM, and a variable must not
+make it load other code. Elsewhere the emulator's shared library implements all of them; the variable HCS_LIBRARY_PATH
+names its directory. It is found by path and not by an import: the shim depends on the emulator's C interface only, not
+on its code.
 """
 
 from __future__ import annotations
@@ -14,9 +16,6 @@ from shim.platform import files
 def hcs_library(name: str) -> str:
     """The path to load for the DLL `name` (`computecore`, `vmcompute`, `kernel32` …)."""
     if sys.platform == "win32":
-        directory = files.environment("HCS_LIBRARY_PATH")
-        if directory and name not in ("kernel32", "ole32", "ntdll"):
-            return rf"{directory}\{name}.dll"
         return system_library(name)
     return f"{files.environment('HCS_LIBRARY_PATH') or _emulator_directory()}/libcomputecore.so"
 

@@ -50,9 +50,11 @@ class Operation:
             self.code = 0 if self.pipe.connected else INCOMPLETE
         elif self.pipe.closed:
             self.code = BROKEN_PIPE
-        elif len(self.pipe.content) + len(self.data) <= QUOTA:
-            self.pipe.content += self.data
-            self.code = 0
+        else:
+            space = QUOTA - len(self.pipe.content)
+            self.pipe.content += self.data[:space]
+            self.data = self.data[space:]
+            self.code = INCOMPLETE if self.data else 0
 
     def GetOverlappedResult(self, wait: bool) -> tuple[int, int]:  # noqa: N802
         with self.pipe.changed:

@@ -103,6 +103,25 @@ def alike(program: str, directory: str) -> Any:
     return found
 
 
+def log_pipe(program: str, directory: str) -> Any:
+    """The log pipe exists when `start` has returned: by the launcher, which passes it to the daemon, and by Python."""
+    found = []
+    for native in "10":
+        shim = Shim(program, directory, f"log-pipe{native}", FOREVER)
+        path = rf"\\.\pipe\containerd-shim-wine-{shim.id}-log"
+        code, _ = start(shim, RUNHCS_NATIVE=native)
+        is_there = endpoint.exists(path)
+        words = command_lines(shim.id)[0].split()
+        handle = words[words.index("-log-pipe") + 1] if "-log-pipe" in words else ""
+        log = endpoint.connect(path, PATIENCE)
+        line = log.recv(65536).decode()
+        task = dial(shim)
+        task.connect()
+        found.append({"code": code, "there": is_there, "handle": handle, "line": line, "gone": end(shim, task)})
+        log.close()
+    return found
+
+
 def options(program: str, directory: str) -> Any:
     """What comes on stdin: usual options, others, and what is none. [exit code, output or by whom it was started]."""
     usual = Options(log_level="debug", vm_processor_count=2, GPUVHDPath="x" * 5000)
@@ -210,4 +229,4 @@ def join(program: str, directory: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(alike, options, taken, unheard, orphaned, service, join)
+    main(alike, log_pipe, options, taken, unheard, orphaned, service, join)

@@ -123,6 +123,16 @@ def test_start_equals_python(machine: Machine) -> None:
     assert native["same"] and native["gone"] and native["debug"] == [True]
 
 
+def test_log_pipe_exists_before_start_returns(machine: Machine) -> None:
+    """containerd connects to it while `start` runs and gives up after 5 seconds without it."""
+    native, by_python = drive(machine, "log_pipe")
+    assert int(native.pop("handle")) > 0, "created by the launcher, before the daemon's process"
+    assert by_python.pop("handle") == ""
+    for one in (native, by_python):
+        assert "starting containerd-shim-runhcs-v1" in one.pop("line")
+        assert one == {"code": 0, "there": True, "gone": True}
+
+
 def test_start_options_on_stdin(machine: Machine) -> None:
     result = drive(machine, "options")
     assert result["usual"] == [0, [True], True]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from _thread import allocate_lock, start_new_thread
 from time import sleep
 
-from shim.platform.windows.endpoint import PIPES, Listener, ListeningPipe, create
+from shim.platform.windows.endpoint import PIPES, Listener, ListeningPipe, create, inherited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ class LogChannel:
         "_written",
     )  # fmt: skip
 
-    def __init__(self, bundle: str, namespace: str, id: str) -> None:
+    def __init__(self, bundle: str, namespace: str, id: str, handle: int = 0) -> None:
+        """`handle`: the first instance of the pipe, if the parent has created it."""
         del bundle
         self._lock = allocate_lock()
         self._reader: PipeStream | None = None
@@ -47,7 +48,8 @@ class LogChannel:
         self._listener: Listener | None = None
         path = f"{PIPES}containerd-shim-{namespace}-{id}-log"
         try:
-            self._listener = Listener(ListeningPipe(path, create(path, first=True)))
+            pipe = inherited(path, handle) if handle else ListeningPipe(path, create(path, first=True))
+            self._listener = Listener(pipe)
         except OSError:
             return  # the name is taken: the shim runs without a log
         start_new_thread(self._accept, (self._listener,))
