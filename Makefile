@@ -44,8 +44,8 @@ test-wine: dist-windows ## the Windows distribution, as built, under Wine, with 
 	GOOS=windows scripts/go-programs.sh
 	$(BIN)/pytest tests/wine -n 2 --dist loadfile
 
-dist-windows: native ## the zip for Windows nodes, under dist/
-	$(BIN)/python scripts/dist_windows.py
+dist-windows: native ## the zip for Windows nodes, under dist/ [PYTHON_EMBED=version or path of another CPython]
+	PYTHON_EMBED="$(PYTHON_EMBED)" PYTHON_EMBED_SHA256="$(PYTHON_EMBED_SHA256)" $(BIN)/python scripts/dist_windows.py
 
 wheels: $(STAMP) ## the wheels, under dist/: for any system, and for Linux with compiled programs
 	$(BIN)/python scripts/wheels.py

@@ -1,19 +1,27 @@
 """`make dist-windows`: the distribution for Windows nodes, built on Linux.
 
-dist/containerd-shim-runhcs-<version>-windows-amd64.zip holds two programs and a folder. It works when it is unpacked
-beside containerd.exe; the node needs no Python.
+dist/containerd-shim-runhcs-<version>-windows-<architecture>.zip holds two programs and a folder. It works when it is
+unpacked beside containerd.exe; the node needs no Python.
 
     containerd-shim-runhcs-v1.exe, runhcs.exe     launchers (launcher/windows)
     containerd-shim-runhcs/python313.dll …        files of the embeddable CPython, as python.org signed them
     containerd-shim-runhcs/lib/*.pyd              extension modules of CPython, cffi and pywin32, as published
     containerd-shim-runhcs/lib/modules.bin        bytecode of our modules and of those of the standard library, attrs
                                                   and cattrs that they import
+    containerd-shim-runhcs/sbom.cdx.json          all components with versions, licences and hashes
+    containerd-shim-runhcs/licenses/*             the licences of the components
 
-Two builds give the same bytes: inputs are pinned by hash, members are sorted, all times are fixed.
+Two builds give the same bytes: inputs are pinned by hash, members are sorted, all times are fixed. The signatures of
+CPython's files are verified. With a certificate, what nobody has signed is signed: our programs, cffi and pywin32.
+Variables:
+
+    PYTHON_EMBED, PYTHON_EMBED_SHA256         another CPython, see windows_packages.py
+    SIGN_PFX, SIGN_PASSWORD, SIGN_TIMESTAMP   a PKCS #12 file, its password, the URL of a timestamp server
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -24,14 +32,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
+import windows_sbom  # noqa: E402
+import windows_signing  # noqa: E402
 from windows_modules import WindowsPython, index_digest, pack_modules  # noqa: E402
-from windows_packages import PYWIN32_LIBRARY, cffi_backend, python_files, pywin32_files, sha256  # noqa: E402
+from windows_packages import PackageError, Python, requested_python, root_certificates, sha256  # noqa: E402
 
-from launcher.windows.build import EARLY_MODULES, PROGRAMS, PYTHON_DLL, build_launcher  # noqa: E402
+from launcher.windows.build import EARLY_MODULES, PROGRAMS, BuildError, build_launcher  # noqa: E402
 
 FOLDER = "containerd-shim-runhcs"
-PYTHON_FILES = (PYTHON_DLL, "vcruntime140.dll", "vcruntime140_1.dll", "LICENSE.txt")
+RUNTIME = ("vcruntime140.dll", "vcruntime140_1.dll")
 EXTENSIONS = ("_queue.pyd", "_socket.pyd", "select.pyd", "unicodedata.pyd")  # attrs imports the last one
+BINARIES = (".exe", ".dll", ".pyd")
 MEMBER_TIME = (2020, 1, 1, 0, 0, 0)
 
 
@@ -39,24 +50,59 @@ def log(text: str) -> None:
     print(f"dist-windows: {text}", flush=True)
 
 
-def contents(work: Path) -> dict[str, bytes]:
+class Signing:
+    """The certificate for our own signatures, from the environment."""
+
+    def __init__(self) -> None:
+        self.certificate = os.environ.get("SIGN_PFX", "")
+        self._password = os.environ.get("SIGN_PASSWORD", "")
+        self._timestamp = os.environ.get("SIGN_TIMESTAMP", "")
+
+    def apply(self, members: dict[str, bytes], work: Path) -> None:
+        """Sign each binary that has no signature."""
+        if not self.certificate:
+            return
+        for name in [name for name in members if name.endswith(BINARIES)]:
+            file = work / name.rpartition("/")[2]
+            file.write_bytes(members[name])
+            if not windows_signing.is_signed(file):
+                log(f"signing {name}")
+                signed = windows_signing.sign(file, Path(self.certificate), self._password, self._timestamp)
+                members[name] = signed
+
+
+def verify_signatures(python: Python, names: tuple[str, ...], work: Path) -> None:
+    """Of the files of CPython that are packed."""
+    roots = root_certificates(work)
+    for name in names:
+        file = work / name
+        file.write_bytes(python.files[name])
+        windows_signing.verify(file, roots, windows_signing.PYTHON_SIGNERS)
+    log(f"verified the signatures of {len(names)} files of CPython {python.version}")
+
+
+def contents(work: Path, python: Python) -> dict[str, bytes]:
     """The members of the zip by name."""
-    files = python_files()
+    verify_signatures(python, (python.dll, *RUNTIME, *EXTENSIONS), work)
     log("resolving imports and compiling modules with Python for Windows")
-    with WindowsPython(files, work) as python:
-        ours, library = python.modules()
+    with WindowsPython(python, work) as runs:
+        ours, library = runs.modules()
     early = {path: library.pop(path) for path in EARLY_MODULES}
     members = {"LICENSE": (ROOT / "LICENSE").read_bytes()}
-    members |= {f"{FOLDER}/{name}": files[name] for name in PYTHON_FILES}
-    members[f"{FOLDER}/python313._pth"] = b"lib\r\n"
-    backend, data = cffi_backend()
-    extensions = {name: files[name] for name in EXTENSIONS} | {backend: data} | pywin32_files()
+    members |= {f"{FOLDER}/{name}": python.files[name] for name in (python.dll, *RUNTIME)}
+    members[f"{FOLDER}/{python.path_file}"] = b"lib\r\n"
+    backend, data = python.cffi_backend()
+    extensions = {name: python.files[name] for name in EXTENSIONS} | {backend: data} | python.pywin32_files()
     members |= {f"{FOLDER}/lib/{name}": extension for name, extension in extensions.items()}
-    modules = [name for name in extensions if name != PYWIN32_LIBRARY]
+    modules = [name for name in extensions if name != python.pywin32_library]
     bundle = members[f"{FOLDER}/lib/modules.bin"] = pack_modules(ours | library, modules)
     for program in PROGRAMS:
         log(f"building {program}")
-        members[program] = build_launcher(program, early, index_digest(bundle), version(), work)
+        digest = index_digest(bundle)
+        members[program] = build_launcher(program, early, digest, version(), python.dll, python.architecture, work)
+    members |= {f"{FOLDER}/licenses/{name}.txt": text for name, text in python.licences().items()}
+    Signing().apply(members, work)
+    members[f"{FOLDER}/sbom.cdx.json"] = windows_sbom.document(version(), python, members)
     return members
 
 
@@ -67,7 +113,7 @@ def pack(target: Path, members: dict[str, bytes]) -> None:
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = 3
             # Only the owner may write. Tools that unpack on Unix apply it; on Windows the folder's ACL is inherited.
-            entry.external_attr = (0o100755 if name.endswith((".exe", ".dll", ".pyd")) else 0o100644) << 16
+            entry.external_attr = (0o100755 if name.endswith(BINARIES) else 0o100644) << 16
             archive.writestr(entry, members[name])
 
 
@@ -75,15 +121,15 @@ def version() -> str:
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 
-def output() -> Path:
+def output(architecture: str = "amd64") -> Path:
     """The path of the zip."""
-    return ROOT / "dist" / f"containerd-shim-runhcs-{version()}-windows-amd64.zip"
+    return ROOT / "dist" / f"containerd-shim-runhcs-{version()}-windows-{architecture}.zip"
 
 
-def build(target: Path) -> None:
+def build(target: Path, python: Python) -> None:
     work = Path(tempfile.mkdtemp(prefix="dist-windows-"))
     try:
-        members = contents(work)
+        members = contents(work, python)
         target.parent.mkdir(exist_ok=True)
         temporary = target.with_suffix(".partial")
         pack(temporary, members)
@@ -93,8 +139,14 @@ def build(target: Path) -> None:
 
 
 def main() -> int:
-    target = output()
-    build(target)
+    try:
+        python = requested_python(os.environ.get("PYTHON_EMBED", ""), os.environ.get("PYTHON_EMBED_SHA256", ""))
+        target = output(python.architecture)
+        log(f"CPython {python.version} for {python.architecture}")
+        build(target, python)
+    except (PackageError, BuildError, windows_signing.SignatureError) as error:
+        print(f"dist-windows: {error}", file=sys.stderr)
+        return 1
     log(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1e6:.1f} MB, sha256 {sha256(target)}")
     return 0
 

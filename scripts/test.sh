@@ -59,7 +59,7 @@ fi
 if wanted wine; then
     say "Wine, mingw, containerd.exe 1.7 and 2.x (built once, then cached), the zip for Windows"
     if ! scripts/wine-setup.sh; then
-        skip_level wine "Wine is not installed: apt-get install wine wine64 gcc-mingw-w64-x86-64"
+        skip_level wine "Wine is not installed: apt-get install wine wine64 gcc-mingw-w64-x86-64 osslsigncode"
     elif ! command -v go >/dev/null; then
         skip_level wine "Go is needed to build containerd.exe and ctr.exe from their modules"
     elif ! GOOS=windows scripts/go-programs.sh; then

@@ -12,18 +12,13 @@ import sys
 import zipfile
 from pathlib import Path
 
-from windows_packages import unpack_pure_python
+from windows_packages import Python, build_python, unpack_pure_python
 from wine_prefix import Prefix
 
 from launcher.windows.build import PYC_HEADER, module_name
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ROOT / "launcher" / "windows"
-STANDARD_LIBRARY = "python313.zip"
-# What the interpreter itself needs to compile.
-INTERPRETER = (
-    "python.exe", "python313.dll", "vcruntime140.dll", "vcruntime140_1.dll", "python313._pth", STANDARD_LIBRARY
-)  # fmt: skip
 # The roots: all of the shim, since the ledger imports modules by name, and the commands of runhcs that Windows has.
 ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.explain", "runhcs.gc",
          "runhcs.inspect", "runhcs.install.command", "runhcs.ps", "runhcs.stacks", "traceback")  # fmt: skip
@@ -50,16 +45,19 @@ RUN_TIMEOUT = 300.0
 class WindowsPython:
     """The embeddable Python under Wine."""
 
-    def __init__(self, files: dict[str, bytes], work: Path) -> None:
+    def __init__(self, python: Python, work: Path) -> None:
+        """`python`: the one of the distribution, whose standard library is used."""
         self._work = work
         self._library = work / "library"
         self._packages = work / "packages"
         unpack_pure_python(self._packages)
         directory = work / "python"
         directory.mkdir()
-        for name in INTERPRETER:
-            (directory / name).write_bytes(files[name])
-        with zipfile.ZipFile(io.BytesIO(files[STANDARD_LIBRARY])) as archive:
+        runs = build_python(python)
+        runtime = ("python.exe", runs.dll, "vcruntime140.dll", "vcruntime140_1.dll", runs.path_file)
+        for name in (*runtime, runs.standard_library):
+            (directory / name).write_bytes(runs.files[name])
+        with zipfile.ZipFile(io.BytesIO(python.files[python.standard_library])) as archive:
             archive.extractall(self._library)
         self._program = str(directory / "python.exe")
         self._wine = Prefix(work / "prefix")

@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# Installs what tests/wine needs on Linux: Wine (64 bit) and mingw; and creates the template of Wine prefixes, once.
+# Installs what tests/wine needs on Linux: Wine (64 bit), mingw and osslsigncode; and creates the template of Wine prefixes, once.
 # Usage: scripts/wine-setup.sh [DIRECTORY]     copies the template to DIRECTORY. Idempotent.
 set -euo pipefail
 cache=${RUNHCS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/containerd-shim-runhcs}
 mkdir -p "$cache"
 
-installed() { command -v wine && command -v wineserver && command -v x86_64-w64-mingw32-gcc; } >/dev/null
+installed() { command -v wine && command -v wineserver && command -v x86_64-w64-mingw32-gcc && command -v osslsigncode; } >/dev/null
 (
     flock 9
     installed && exit
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        echo "wine and mingw are missing: install wine, wine64 and gcc-mingw-w64-x86-64" >&2
+        echo "wine, mingw or osslsigncode is missing: install wine, wine64, gcc-mingw-w64-x86-64 and osslsigncode" >&2
         exit 1
     fi
-    echo "installing wine and mingw by apt" >&2
+    echo "installing wine, mingw and osslsigncode by apt" >&2
     log=$(mktemp)
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        wine wine64 gcc-mingw-w64-x86-64; } >"$log" 2>&1 </dev/null || { tail -20 "$log" >&2; rm "$log"; exit 1; }
+        wine wine64 gcc-mingw-w64-x86-64 osslsigncode; } >"$log" 2>&1 </dev/null || { tail -20 "$log" >&2; rm "$log"; exit 1; }
     rm "$log"
 ) 9>"$cache/.wine.lock"
-installed || { echo "wine and mingw were installed, but are not on the PATH" >&2; exit 1; }
+installed || { echo "wine, mingw and osslsigncode were installed, but are not on the PATH" >&2; exit 1; }
 
 template=$cache/wine-prefix-$(wine --version 2>/dev/null </dev/null | cut -d' ' -f1)
 create_template() {

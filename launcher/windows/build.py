@@ -6,6 +6,7 @@ and as resources a manifest and its version. The launcher of the shim also conta
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -19,10 +20,9 @@ PROGRAMS = {
 }
 #: Modules that Python imports before boot.py, by path.
 EARLY_MODULES = ("encodings/__init__", "encodings/aliases", "encodings/utf_8", "linecache")
-PYTHON_DLL = "python313.dll"
 PYC_HEADER = 16
-COMPILER = "x86_64-w64-mingw32-gcc"
-RESOURCE_COMPILER = "x86_64-w64-mingw32-windres"
+#: The prefix of the compiler's programs by architecture. llvm-mingw has those for arm64.
+TOOLS = {"amd64": "x86_64-w64-mingw32", "arm64": "aarch64-w64-mingw32"}
 #: What Explorer shows as the description of each program.
 DESCRIPTIONS = {SHIM: "containerd shim for Windows containers", "runhcs.exe": "Tool for containerd-shim-runhcs-v1"}
 FLAGS = ["-std=c11", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-municode", "-D__USE_MINGW_ANSI_STDIO=1"]
@@ -36,13 +36,23 @@ def module_name(path: str) -> str:
     return path.removesuffix("/__init__").replace("/", ".")
 
 
-def build_launcher(program: str, early: dict[str, bytes], digest: str, version: str, work: Path) -> bytes:
-    """`early`: the .pyc files of EARLY_MODULES by path. `digest`: of the index of the module bundle."""
+class BuildError(Exception):
+    """A launcher cannot be built. The message has the next step."""
+
+
+def build_launcher(
+    program: str, early: dict[str, bytes], digest: str, version: str, dll: str, architecture: str, work: Path
+) -> bytes:
+    """`early`: the .pyc files of EARLY_MODULES by path. `digest`: of the module bundle's index. `dll`: Python's."""
+    tools = TOOLS[architecture]
+    if shutil.which(f"{tools}-gcc") is None or shutil.which(f"{tools}-windres") is None:
+        step = "install gcc-mingw-w64-x86-64" if architecture == "amd64" else "add llvm-mingw's bin directory to PATH"
+        raise BuildError(f"no {tools}-gcc and {tools}-windres: {step}")
     header, output, resources = work / "program.h", work / program, work / "resources.o"
     header.write_text(_header(PROGRAMS[program], early, digest))
     (work / "program.rc").write_text(_resources(program, version))
-    subprocess.run([RESOURCE_COMPILER, f"-I{HERE}", str(work / "program.rc"), str(resources)], check=True)
-    command = [COMPILER, *FLAGS, "-include", str(header), f'-DPYTHON_DLL=L"{PYTHON_DLL}"']
+    subprocess.run([f"{tools}-windres", f"-I{HERE}", str(work / "program.rc"), str(resources)], check=True)
+    command = [f"{tools}-gcc", *FLAGS, "-include", str(header), f'-DPYTHON_DLL=L"{dll}"']
     sources = [HERE / "launcher.c"]
     if program == SHIM:
         command += ["-DWITH_COMMANDS", f"-I{COMMON}"]

@@ -10,9 +10,12 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import re
 import shutil
+import sys
 import winreg
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from runhcs.doctor import checks
 from runhcs.doctor.checks import Check
@@ -23,6 +26,9 @@ CONFIG = r"C:\Program Files\containerd\config.toml"
 DLLS = ("computecore", "computestorage", "computenetwork", "vmcompute")
 # The oldest build that HCS v2 and containerd support: Windows Server 2019.
 OLDEST_BUILD = 17763
+# CPython publishes fixes every two months or so; an interpreter older than this is outdated.
+PYTHON_DAYS = 365
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 VERSION_KEY = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion"
 INSTALL_CONTAINERS = "Install-WindowsFeature Containers; restart"
 SERVICES = {"vmcompute": "the Host Compute Service", "hns": "the Host Network Service"}
@@ -37,7 +43,7 @@ ERROR_EVT_CHANNEL_NOT_FOUND = 15007
 
 
 def all_checks(args: argparse.Namespace) -> list[Check]:
-    found = [checks.python(), _build(), _pipes(), _libraries(), *_pywin32_checks(), checks.hcs_schema()]
+    found = [_python(), _build(), _pipes(), _libraries(), *_pywin32_checks(), checks.hcs_schema()]
     found += [checks.containerd_version("containerd"), _shim(args.config or CONFIG)]
     return [*found, checks.containerd_config(args.config or CONFIG)]
 
@@ -61,6 +67,24 @@ def _shim(config: str) -> Check:
     if containerd := shutil.which("containerd"):
         places = os.pathsep.join((os.path.dirname(containerd), places))
     return checks.shim_in(places, "containerd or this logon", "run `runhcs install` of the zip")
+
+
+def _python() -> Check:
+    """The interpreter of the zip gets no updates from Windows: an old one lacks security fixes."""
+    found = checks.python()
+    built = build_date(sys.version)
+    if built is None or datetime.now() - built < timedelta(days=PYTHON_DAYS):
+        return found
+    step = "use a distribution built with a newer CPython (make dist-windows PYTHON_EMBED=…)"
+    return Check("python", "warn", f"{found.finding}, built in {built:%Y-%m}: security fixes may be missing", step)
+
+
+def build_date(version: str) -> datetime | None:
+    """From `sys.version`: 3.13.2 (tags/v3.13.2:4f8bb39, Feb  4 2025, 15:23:48) [MSC v.1942 64 bit (AMD64)]."""
+    match = re.search(r", (\w{3}) +(\d+) (\d{4}), ", version)
+    if match is None or match[1] not in MONTHS:
+        return None
+    return datetime(int(match[3]), MONTHS.index(match[1]) + 1, int(match[2]))
 
 
 def _build() -> Check:

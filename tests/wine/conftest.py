@@ -61,9 +61,10 @@ class Machine:
         self.unpack(self.drive / "node")
         python = self.drive / "python"
         python.mkdir()
-        for name, data in windows_packages.python_files().items():
+        published = windows_packages.requested_python()
+        for name, data in published.files.items():
             (python / name).write_bytes(data)
-        wheel = windows_packages.cffi_backend()
+        wheel = published.cffi_backend()
         (python / wheel[0]).write_bytes(wheel[1])
         for built in build_windows(self.directory / "native"):
             shutil.copy(built, self.drive / "windows" / "system32")

@@ -233,8 +233,8 @@ def others(program: str, directory: str) -> Any:
     """A caller whose daemon would be another process than the standby is: it starts cold."""
     node = Node(program, directory)
     _, door = node.warm()
-    below_normal = 0x4000  # children inherit this priority class
-    assert ctypes.windll.kernel32.SetPriorityClass(ctypes.c_void_p(-1), below_normal)
+    run = subprocess.run
+    subprocess.run = partial(run, creationflags=subprocess.BELOW_NORMAL_PRIORITY_CLASS)  # type: ignore[attr-defined]
     _, other = node.start()
     return [other not in ("", door), endpoint.exists(door)]
 

@@ -38,8 +38,8 @@ def test_members_include_programs_and_python() -> None:
 
 def test_third_party_binaries_are_unchanged() -> None:
     """Operators compare them with the published files by hash and signature."""
-    published = windows_packages.python_files() | dict([windows_packages.cffi_backend()])
-    published |= windows_packages.pywin32_files()
+    python = windows_packages.requested_python()
+    published = python.files | dict([python.cffi_backend()]) | python.pywin32_files()
     with zipfile.ZipFile(distribution()) as archive:
         binaries = [name for name in archive.namelist() if name.endswith((".dll", ".pyd"))]
         for name in binaries:
@@ -52,7 +52,7 @@ def test_third_party_binaries_are_unchanged() -> None:
 
 def test_build_is_reproducible(tmp_path: Path) -> None:
     again = tmp_path / "again.zip"
-    dist_windows.build(again)
+    dist_windows.build(again, windows_packages.requested_python())
     assert again.read_bytes() == distribution().read_bytes(), "differs, or run make dist-windows first"
 
 
@@ -175,6 +175,8 @@ def test_doctor_checks_the_machine(machine: Machine) -> None:
     # By the pywin32 modules and the registry.
     assert checks["administrator"]["outcome"] == "ok" and "Administrators" in checks["administrator"]["finding"]
     assert checks["privileges"]["outcome"] == "ok"
+    # The newest embeddable CPython of the package index is of February 2025.
+    assert checks["python"]["outcome"] == "warn" and "built in 2025-02" in checks["python"]["finding"]
     # Wine reports build 9200 to a program without a manifest, as Windows does.
     assert checks["build"]["outcome"] == "ok", checks["build"]
     assert {"hns", "hyper-v", "event log", "shim", "config"} <= set(checks)

@@ -22,6 +22,7 @@ RICH = (
     ("mdurl==0.1.2", "84008a41e51615a49fc9966191ff91509e3c40b939176e643fd50a5c2196b8f8"),
     ("pygments==2.21.0", "2363c69b61c4a97c838da3b130dcd6468f4848992b21a82f2a63ec34377137d9"),
 )
+PYTHON = windows_packages.requested_python()
 SCRIPTS = r"C:\installed\Scripts"
 
 
@@ -30,7 +31,7 @@ def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Mac
     """A machine with our wheel, as pip has installed it."""
     python = machine.drive / "installed"
     python.mkdir()
-    for name, data in windows_packages.python_files().items():
+    for name, data in PYTHON.files.items():
         if name != "_wmi.pyd":  # Wine 8 lacks a function of WMI's; Python does without it
             (python / name).write_bytes(data)
     # The embeddable Python looks for packages only when told; an installed one does by itself.
@@ -40,8 +41,8 @@ def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Mac
     shutil.copy(build_wheel(tmp_path_factory.mktemp("wheel")), wheels)
     for requirement in (PIP, PYCPARSER, *windows_packages.PURE_PYTHON, *RICH):
         shutil.copy(windows_packages.download(*requirement), wheels)
-    shutil.copy(windows_packages.cffi_wheel(), wheels)
-    shutil.copy(windows_packages.pywin32_wheel(), wheels)
+    shutil.copy(PYTHON.cffi_wheel(), wheels)
+    shutil.copy(PYTHON.pywin32_wheel(), wheels)
     with zipfile.ZipFile(next(wheels.glob("pip-*.whl"))) as archive:
         archive.extractall(python / "Lib" / "site-packages")
     options = ("--no-index", "--find-links", r"C:\wheels", "--no-warn-script-location", "--no-cache-dir")
