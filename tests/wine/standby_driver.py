@@ -233,8 +233,10 @@ def others(program: str, directory: str) -> Any:
     """A caller whose daemon would be another process than the standby is: it starts cold."""
     node = Node(program, directory)
     _, door = node.warm()
-    run = subprocess.run
-    subprocess.run = partial(run, creationflags=subprocess.BELOW_NORMAL_PRIORITY_CLASS)  # type: ignore[attr-defined]
+    kernel32 = ctypes.windll.kernel32
+    kernel32.CreateJobObjectW.restype = ctypes.c_void_p
+    job = ctypes.c_void_p(kernel32.CreateJobObjectW(None, None))
+    assert kernel32.AssignProcessToJobObject(job, ctypes.c_void_p(-1))  # children inherit it
     _, other = node.start()
     return [other not in ("", door), endpoint.exists(door)]
 
