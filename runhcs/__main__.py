@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "inspect": ("runhcs.inspect", "show everything about one shim: tasks, ledger, HCS properties, logs"),
     "install": ("runhcs.install.command", "install the shim where containerd finds it"),
     "ps": ("runhcs.ps", "list the shims of this machine and their tasks"),
+    "selftest": ("runhcs.selftest.command", "run containers on this node and verify what the shim needs of it"),
     "stacks": ("runhcs.stacks", "dump the thread stacks of shims and of their VMs' guests"),
 }
 # These need the emulator, which does not run on Windows.

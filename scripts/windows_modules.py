@@ -21,11 +21,13 @@ ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ROOT / "launcher" / "windows"
 # The roots: all of the shim, since the ledger imports modules by name, and the commands of runhcs that Windows has.
 ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.explain", "runhcs.gc",
-         "runhcs.inspect", "runhcs.install.command", "runhcs.ps", "runhcs.stacks", "traceback")  # fmt: skip
+         "runhcs.inspect", "runhcs.install.command", "runhcs.ps", "runhcs.selftest.command", "runhcs.stacks",
+         "traceback")  # fmt: skip
 # Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
 EXCLUDED = (
     "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.bench",
-    "runhcs.doctor.linux", "runhcs.install.linux", "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl",
+    "runhcs.demo", "runhcs.doctor.linux", "runhcs.install.linux", "runhcs.selftest.linux", "hcs_emulator",
+    "_pydecimal", "_pydatetime", "_pyio", "_pyrepl",
     "_strptime", "_aix_support", "_ios_support", "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv",
     "ctypes", "doctest", "email", "fractions", "gzip", "http", "importlib.metadata", "importlib.readers",
     "importlib.resources", "lzma", "multiprocessing", "pdb", "pickle", "pkgutil", "plistlib", "pydoc",

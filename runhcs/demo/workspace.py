@@ -39,11 +39,11 @@ HELLO = "Hello from a Windows base layer."
 
 
 class Workspace:
-    def __init__(self) -> None:
-        path = tempfile.mkdtemp(prefix="runhcs-demo-")
+    def __init__(self, prefix: str = "runhcs-demo-") -> None:
+        path = tempfile.mkdtemp(prefix=prefix)
         if len(path) > _MAX_DIRECTORY:
             Path(path).rmdir()
-            path = tempfile.mkdtemp(prefix="runhcs-demo-", dir="/tmp")
+            path = tempfile.mkdtemp(prefix=prefix, dir="/tmp")
         self.directory = Path(path)
         self.hcs = self.directory / "hcs"
         self.sockets = self.directory / "s"

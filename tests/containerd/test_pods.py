@@ -11,12 +11,12 @@ import grpc
 import pytest
 
 from runhcs.containerd.client import Client, ContainerdError
+from runhcs.task_client import TaskClient
 from shim.api.cgroups_v2 import Metrics
 from shim.api.types import Status
 from tests.containerd.node import Node
 from tests.containerd.pods import SIGKILL, SIGTERM, CriPod, connect, direct, expect_exited
 from tests.support.eventually import eventually
-from tests.support.task_client import TaskClient
 from tests.support.vm_image import options, vm_workers
 
 ISOLATIONS = {"process": None, "hypervisor": options()}

@@ -20,10 +20,10 @@ from typing import Any
 
 from runhcs.install.linux import write_launcher
 from runhcs.installation import NAME, library
+from runhcs.task_client import TASK_V2
 from shim.api import task as api
 from shim.ttrpc.client import Client
 from tests.support.eventually import eventually
-from tests.support.task_client import TASK_V2
 
 NAMESPACE = "tests"
 SANDBOX = {"io.kubernetes.cri.container-type": "sandbox", "io.kubernetes.cri.sandbox-id": "pod"}

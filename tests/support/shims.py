@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 
 from runhcs.install.linux import write_launcher
+from runhcs.task_client import TASK_V2, TaskClient
 from runhcs.task_events import KINDS, SERVICE, TASKS, exec_of
 from shim.api import task as api
 from shim.api.events_ttrpc import ForwardRequest
@@ -37,7 +38,6 @@ from tests.support.eventually import eventually
 from tests.support.image import make_image
 from tests.support.log_fifo import LogFifo
 from tests.support.shim_commands import standbys, started_under
-from tests.support.task_client import TASK_V2, TaskClient
 
 NAMESPACE = "tests"
 

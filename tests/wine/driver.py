@@ -22,13 +22,13 @@ sys.path.insert(0, ROOT)
 
 import _winapi  # noqa: E402
 
+from runhcs.task_client import TaskClient  # noqa: E402
 from shim.api.events_ttrpc import ForwardRequest  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.pipe import dial  # noqa: E402
 from shim.ttrpc.client import Client  # noqa: E402
 from shim.ttrpc.server import Method, Server  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.support.task_client import TaskClient  # noqa: E402
 
 EVENTS = "containerd.services.events.ttrpc.v1.Events"
 PATIENCE = 60.0

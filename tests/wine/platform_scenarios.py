@@ -13,10 +13,10 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
+from runhcs.task_client import TaskClient  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.files import native  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.support.task_client import TaskClient  # noqa: E402
 from tests.wine.driver import PATIENCE, Pipe, Shim, main  # noqa: E402
 
 BOTH = "cmd /c echo to the output& echo to the errors 1>&2"

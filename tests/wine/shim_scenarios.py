@@ -6,10 +6,10 @@ import os
 import time
 from typing import Any
 
+from runhcs.task_client import TaskClient
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.support.task_client import TaskClient
 from tests.wine.driver import Events, Pipe, Shim
 
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"

@@ -23,6 +23,7 @@ sys.path.insert(0, ROOT)
 
 import _winapi  # noqa: E402
 
+from runhcs.task_client import TaskClient  # noqa: E402
 from shim.api.runhcs_options import Options  # noqa: E402
 from shim.api.wellknown import Any as PackedAny  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
@@ -30,7 +31,6 @@ from shim.platform.windows.pipe import PipeStream  # noqa: E402
 from shim.platform.windows.pipe import dial as dial_pipe  # noqa: E402
 from shim.platform.windows.standby import PROTOCOL  # noqa: E402
 from tests.support.eventually import eventually  # noqa: E402
-from tests.support.task_client import TaskClient  # noqa: E402
 from tests.wine.driver import PATIENCE, Events, Pipe, Shim, main  # noqa: E402
 from tests.wine.start_driver import command_lines, daemon_of, dial, end, has_ended, start  # noqa: E402
 

@@ -15,12 +15,12 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
+from runhcs.task_client import TaskClient  # noqa: E402
 from shim.api.runhcs_options import Options  # noqa: E402
 from shim.api.runtimeoptions import Options as GenericOptions  # noqa: E402
 from shim.api.wellknown import Any as PackedAny  # noqa: E402
 from shim.platform.windows import daemon, endpoint  # noqa: E402
 from shim.ttrpc.client import Client  # noqa: E402
-from tests.support.task_client import TaskClient  # noqa: E402
 from tests.wine.driver import PATIENCE, Shim, main  # noqa: E402
 
 FOREVER = "cmd /c ping -n 600 127.0.0.1"

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from runhcs.task_client import TASK_V2, TASK_V3
 from shim.api import runhcs_stats
 from shim.api.types import Status
 from shim.task.process import NOT_EXITED, ZERO_TIME
@@ -14,7 +15,6 @@ from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
-from tests.support.task_client import TASK_V2, TASK_V3
 
 CONTROL_C_EXIT = 0xC000013A
 TERMINATED = 0xFFFFFFFF

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runhcs.task_client import TASK_V2, TASK_V3
 from shim.api.packing import pack
 from shim.api.runhcs_options import Options
 from shim.api.shimdiag import PidRequest
@@ -16,7 +17,6 @@ from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.log_fifo import LogFifo
 from tests.support.shims import Shims, refused
-from tests.support.task_client import TASK_V2, TASK_V3
 from tests.support.vm_image import VmShims
 
 SLEEP = ("sh", "-c", "sleep 600")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from runhcs.task_client import TASK_V3
 from shim.api import sandbox as api
 from shim.api.packing import pack
 from shim.api.runhcs_options import Options
@@ -20,7 +21,6 @@ from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.log_fifo import LogFifo
 from tests.support.shims import NAMESPACE, Shim, Shims, refused
-from tests.support.task_client import TASK_V3
 
 FOREVER = ("/bin/sleep", "1000")
 

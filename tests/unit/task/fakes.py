@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from runhcs.task_client import TaskClient
 from shim.api import events
 from shim.api import task as api
 from shim.api.wire import Message
@@ -25,7 +26,6 @@ from shim.task.task import Task
 from shim.ttrpc.client import Client
 from shim.ttrpc.server import Call, Server
 from shim.ttrpc.status import StatusError
-from tests.support.task_client import TaskClient
 
 KILLED = 0xC000013A
 

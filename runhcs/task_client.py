@@ -1,4 +1,4 @@
-"""The task API as a test speaks it: one method per RPC, messages in, messages out."""
+"""The task API of a shim: one method for each RPC, messages in, messages out."""
 
 from __future__ import annotations
 

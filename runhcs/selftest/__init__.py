@@ -1,0 +1,1 @@
+"""`runhcs selftest`: run containers on this node and verify what the shim needs of it."""

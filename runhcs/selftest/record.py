@@ -1,0 +1,36 @@
+"""Answers of HCS that `selftest --record DIR` stores, as parity cases for the emulator.
+
+One file for each build, `selftest-BUILD.json`. `layers` are sequences of layer calls with the code that each returned;
+a test runs the same sequences on the emulator and compares. `queries` are documents that HCS and HCN returned.
+`scenarios` are what containers did: output, exit codes, events.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from shim.platform import host
+from shim.version import VERSION
+
+FORMAT = 1
+
+
+@define
+class Recording:
+    layers: list[dict[str, Any]] = field(factory=list)
+    queries: list[dict[str, Any]] = field(factory=list)
+    scenarios: dict[str, Any] = field(factory=dict)
+
+    def write(self, directory: Path, build: int) -> Path:
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"selftest-{build}.json"
+        content = {
+            "format": FORMAT, "version": VERSION, "build": build, "revision": host.revision(),
+            "emulated": host.IS_EMULATED, "layers": self.layers, "queries": self.queries, "scenarios": self.scenarios,
+        }  # fmt: skip
+        path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        return path

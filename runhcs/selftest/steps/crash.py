@@ -1,0 +1,119 @@
+"""A shim that is killed at each step of its ledger: `delete` must release everything."""
+
+from __future__ import annotations
+
+import threading
+
+from runhcs.selftest.runner import Context, Step, StepFailed, StepSkipped
+from runhcs.selftest.scenarios import FOREVER, SIGKILL, windows_spec
+from runhcs.selftest.shim_driver import EXIT_TIMEOUT, ShimDriver
+from shim.container.ledger import FILE
+from shim.platform import daemon
+from shim.ttrpc.status import ClosedError, StatusError
+
+MOST_POINTS = 40
+POLL_SECONDS = 0.0005
+
+
+def _lines(shim: ShimDriver) -> int:
+    try:
+        return (shim.bundle / FILE).read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def _run(shim: ShimDriver) -> None:
+    """A whole lifecycle, up to Delete."""
+    task = shim.create()
+    task.start()
+    task.kill(SIGKILL)
+    task.wait()
+    task.delete()
+
+
+def _killer(shim: ShimDriver, point: int, finished: threading.Event) -> threading.Thread:
+    """Kill the daemon as soon as its ledger has this many lines."""
+
+    def watch() -> None:
+        while not finished.is_set():
+            if shim.pid and _lines(shim) >= point:
+                shim.kill()
+                return
+            finished.wait(POLL_SECONDS)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return thread
+
+
+def ledger_steps(context: Context) -> str:
+    node = context.node
+    node.image()
+    whole = ShimDriver(context, node.new_id("crash"), windows_spec(FOREVER))
+    _run(whole)
+    points = min(_lines(whole), MOST_POINTS)
+    whole.shutdown()
+    killed = 0
+    for point in range(1, points + 1):
+        shim = ShimDriver(context, node.new_id(f"crash{point}"), windows_spec(FOREVER))
+        finished = threading.Event()
+        killer = _killer(shim, point, finished)
+        try:
+            _run(shim)
+        except (StatusError, ClosedError, OSError) as error:
+            if daemon.is_running(shim.pid):
+                raise StepFailed(f"the shim fails although it was not killed: {error}") from None
+            killed += 1
+        finally:
+            finished.set()
+            killer.join(EXIT_TIMEOUT)
+        shim.kill()
+        try:
+            shim.delete()
+        except StepFailed as error:
+            raise StepFailed(f"killed at line {point} of its ledger: {error}", error.next_step) from None
+    context.details["points"] = points
+    context.details["killed during a call"] = killed
+    return f"killed at {points} lines of the ledger ({killed} during a call); delete released everything"
+
+
+def hcs_calls(context: Context) -> str:
+    """The emulator kills the shim at an HCS call itself, so that no moment is missed."""
+    node = context.node
+    if not node.emulator:
+        raise StepSkipped("only the emulator can kill its caller")
+    from runhcs import emulator
+
+    def clear() -> None:
+        emulator.command(node.emulator, "fault-clear")
+
+    context.on_cleanup(clear)
+    points = 0
+    for nth in range(1, MOST_POINTS + 1):
+        shim = ShimDriver(context, node.new_id(f"call{nth}"), windows_spec(FOREVER))
+        task = shim.start()
+        emulator.command(node.emulator, "fault-add", call="*", nth=nth, kill_client="before")
+        try:
+            task.create(rootfs=[node.layer_mount(shim.id)])
+            task.start()
+            task.kill(SIGKILL)
+            task.wait()
+            task.delete()
+        except (StatusError, ClosedError, OSError):
+            points += 1
+        clear()
+        survived = daemon.is_running(shim.pid)
+        shim.kill()
+        try:
+            shim.delete()
+        except StepFailed as error:
+            raise StepFailed(f"killed at HCS call {nth}: {error}", error.next_step) from None
+        if survived:
+            break
+    return f"killed at {points} HCS calls; delete released everything"
+
+
+STEPS = [
+    Step("crash-ledger", "delete releases everything after a kill at each line of the ledger", ledger_steps, 300.0),
+    Step("crash-calls", "delete releases everything after a kill at each HCS call (emulator)", hcs_calls, 300.0),
+]

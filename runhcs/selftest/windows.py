@@ -1,0 +1,156 @@
+"""The node on Windows: pipes for stdio, access control lists and signatures of files, layers that containerd has."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from threading import Event
+
+import win32security
+
+from runhcs.installation import NAME
+from runhcs.selftest.node import PREFIX, Node, NodeError
+from shim.platform.windows import endpoint
+from shim.platform.windows.pipe import PipeStream, dial
+
+SNAPSHOTS = r"C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows\snapshots"
+ACCEPT_SECONDS = 60.0
+SIGNATURE_SECONDS = 60.0
+_SIGNATURES = (
+    "$input | ForEach-Object { [pscustomobject]@{ p = $_; s = [string](Get-AuthenticodeSignature -LiteralPath $_)"
+    ".Status } } | ConvertTo-Json -Compress"
+)
+
+
+def open_windows_node(args: argparse.Namespace) -> Node:
+    program = args.shim or os.path.join(os.path.dirname(os.path.abspath(sys.executable)), f"{NAME}.exe")
+    if not os.path.exists(program):
+        raise NodeError(f"{program} is missing: unpack the whole distribution, or use --shim")
+    layers = args.layers or _unpacked_layers()
+    missing = [path for path in layers if not os.path.isdir(path)]
+    if missing:
+        raise NodeError(f"no layer is in {', '.join(missing)}: --layers DIR names a snapshot of containerd")
+    directory = Path(tempfile.mkdtemp(prefix=f"runhcs-{PREFIX}-"))
+    no_layers = "" if layers else f"containerd has unpacked no base layer of a Windows image in {SNAPSHOTS}"
+
+    def close() -> None:
+        shutil.rmtree(directory, ignore_errors=True)
+        if directory.exists():
+            raise NodeError(f"{directory} cannot be removed: a layer may still be mounted")
+
+    env = {**os.environ, "RUNHCS_STANDBY": "0"}
+    return Node(directory, program, env, layers, no_layers, close=close)
+
+
+def _unpacked_layers() -> list[str]:
+    """A base layer that containerd has unpacked: it has programs and no parents."""
+    try:
+        names = sorted(os.listdir(SNAPSHOTS), key=lambda name: (len(name), name))
+    except OSError:
+        return []
+    for name in names:
+        path = os.path.join(SNAPSHOTS, name)
+        if os.path.exists(rf"{path}\Files\Windows\System32\cmd.exe") and not _parents(path):
+            return [path]
+    return []
+
+
+def _parents(layer: str) -> list[str]:
+    try:
+        with open(os.path.join(layer, "layerchain.json"), encoding="utf-8") as file:
+            return list(json.load(file) or [])
+    except (OSError, ValueError):
+        return []
+
+
+# Stdio.
+
+
+class _Pipe:
+    """The client's end of a stream: the name exists before Create, and the shim connects to it."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        del directory
+        self.path = rf"\\.\pipe\{name}"
+        pipe = endpoint.ListeningPipe(self.path, endpoint.create(self.path, first=True))
+        self._listener = endpoint.Listener(pipe)
+        self._stream: PipeStream | None = None
+
+    def _accept(self) -> PipeStream:
+        if self._stream is None:
+            self._stream = self._listener.accept()
+        return self._stream
+
+    def close(self) -> None:
+        self._listener.close()
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+            stream.release()
+            self._listener.release()
+
+
+class OutputPipe(_Pipe):
+    """The reading end of stdout or stderr."""
+
+    def read(self, is_closed: Event) -> bytes:
+        """The next data; b"" at the end."""
+        return b"" if is_closed.is_set() else self._accept().recv(1 << 16)
+
+
+class InputPipe(_Pipe):
+    """The writing end of stdin."""
+
+    def write(self, data: bytes) -> None:
+        stream = self._accept()
+        for start in range(0, len(data), 1 << 15):
+            stream.sendall(data[start : start + (1 << 15)])
+
+
+# Access control and signatures.
+
+
+def pipe_descriptor(address: str) -> str:
+    """The access control list of a pipe, in SDDL."""
+    handle = dial(address, ACCEPT_SECONDS)
+    stream = PipeStream(handle)
+    try:
+        kind, information = win32security.SE_KERNEL_OBJECT, win32security.DACL_SECURITY_INFORMATION
+        descriptor = win32security.GetSecurityInfo(handle, kind, information)
+        convert = win32security.ConvertSecurityDescriptorToStringSecurityDescriptor
+        return str(convert(descriptor, win32security.SDDL_REVISION_1, information))
+    finally:
+        stream.release()
+
+
+def unprotected(paths: list[Path]) -> list[Path]:
+    """The files that accounts other than administrators may write."""
+    from runhcs.install.windows_system import WindowsSystem
+
+    system = WindowsSystem()
+    return [path for path in paths if not system.is_protected(path)]
+
+
+def signatures(paths: list[Path]) -> dict[str, str]:
+    """The Authenticode status of each file (`Valid`, `NotSigned`, `HashMismatch` …), as PowerShell reports it."""
+    try:
+        done = subprocess.run(
+            ["powershell.exe", "-NoProfile", "-NonInteractive", "-Command", _SIGNATURES],
+            input="\n".join(map(str, paths)), capture_output=True, text=True, timeout=SIGNATURE_SECONDS, check=False,
+        )  # fmt: skip
+        found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {str(path): "unknown" for path in paths}
+    entries = found if isinstance(found, list) else [found]
+    return {str(entry["p"]): str(entry["s"]) for entry in entries}
+
+
+def is_system() -> bool:
+    return bool(win32security.CheckTokenMembership(None, win32security.CreateWellKnownSid(  # type: ignore[arg-type]
+        win32security.WinLocalSystemSid, None)))  # fmt: skip
