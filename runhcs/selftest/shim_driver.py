@@ -11,11 +11,10 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from runhcs.selftest.node import PREFIX, Node
 from runhcs.selftest.runner import Context, StepFailed
@@ -26,15 +25,30 @@ from shim.ttrpc.client import Client
 from shim.ttrpc.server import Call, Method, Server
 from shim.ttrpc.status import ClosedError
 
-if sys.platform == "win32":
-    from runhcs.selftest.windows import InputPipe, OutputPipe
-else:
-    from runhcs.selftest.linux import InputPipe, OutputPipe
-
 COMMAND_TIMEOUT = 60.0
 EXIT_TIMEOUT = 30.0
 EVENTS_TIMEOUT = 10.0
 SIGKILL = 9
+
+
+class Input(Protocol):
+    """The writing end of stdin."""
+
+    path: str
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+
+
+def _stdio() -> Any:
+    """The module with the pipes of this system."""
+    if host.IS_EMULATED:
+        from runhcs.selftest import linux
+
+        return linux
+    from runhcs.selftest import windows
+
+    return windows
 
 
 def wait_until(condition: Any, timeout: float) -> bool:
@@ -50,8 +64,8 @@ class Output:
     """Collects stdout or stderr of a process."""
 
     def __init__(self, context: Context, directory: Path, name: str) -> None:
-        self._pipe = OutputPipe(directory, name)
-        self.path = self._pipe.path
+        self._pipe = _stdio().OutputPipe(directory, name)
+        self.path: str = self._pipe.path
         self._data: list[bytes] = []
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -169,9 +183,9 @@ class ShimDriver:
         self._streams += 1
         return Output(self.context, self.bundle, f"{self.id}-out{self._streams}")
 
-    def input(self) -> InputPipe:
+    def input(self) -> Input:
         self._streams += 1
-        pipe = InputPipe(self.bundle, f"{self.id}-in{self._streams}")
+        pipe: Input = _stdio().InputPipe(self.bundle, f"{self.id}-in{self._streams}")
         self.context.on_cleanup(pipe.close)
         return pipe
 
