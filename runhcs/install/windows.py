@@ -187,6 +187,7 @@ class Installer:
         self._install_config(str(target / PROGRAM))
         if self._args.upgrade:
             self._remove_versions(keep=name)
+        self._write_state(name)  # before the restart, which may fail
         self._restart_containerd()
         self._write_state(name)
 

@@ -68,8 +68,9 @@ class Machine:
         (python / wheel[0]).write_bytes(wheel[1])
         for built in build_windows(self.directory / "native"):
             shutil.copy(built, self.drive / "windows" / "system32")
-        for name in ("cat", "logger", "tick"):
-            compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-municode" if name == "logger" else "-mconsole"]
+        for name in ("cat", "logger", "service", "tick"):
+            entry = "-municode" if name in ("logger", "service") else "-mconsole"
+            compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", entry]
             target = self.drive / "windows" / "system32" / f"{name}.exe"
             subprocess.run([*compiler, str(ROOT / "tests" / "wine" / f"{name}.c"), "-o", str(target)], check=True)
         stub = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(ROOT / "tests" / "wine" / "etw_stub.c")]

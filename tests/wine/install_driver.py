@@ -131,5 +131,27 @@ def protected(program: str, directory: str) -> Any:
     return Node(program, directory).install()["shim"]
 
 
+def restarted(program: str, directory: str) -> Any:
+    """With a service in place of containerd's: how often it was started, and the error for one that does not exist."""
+    node = Node(program, directory)
+    service, starts = f"runhcs-{os.path.basename(directory)}", os.path.join(directory, "starts.txt")
+    command = rf"C:\windows\system32\service.exe {starts}"
+    for arguments in (["create", service, "binPath=", command], ["start", service]):
+        subprocess.run(["sc", *arguments], stdin=subprocess.DEVNULL, timeout=PATIENCE, check=True)
+    try:
+        reports = [node.install("--restart-containerd", "--service", service) for _ in range(2)]
+        missing = subprocess.run(
+            [os.path.join(node.zip, "runhcs.exe"), "install", "--directory", node.root, "--config", node.config,
+             "--restart-containerd", "--service", "runhcs-missing"],
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+    finally:
+        for action in ("stop", "delete"):
+            subprocess.run(["sc", action, service], stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+    with open(starts) as file:
+        return {"starts": len(file.readlines()), "reports": ["restart" in actions(one, "changed") for one in reports],
+                "missing": missing.stderr.decode(errors="replace")}  # fmt: skip
+
+
 if __name__ == "__main__":
-    main(installed, upgraded, protected)
+    main(installed, upgraded, protected, restarted)

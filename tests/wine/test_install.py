@@ -47,3 +47,10 @@ def test_installed_files_have_the_access_control_list(drive: Any, machine: Machi
     version = shim.parent
     for path in (version.parent.parent, version.parent, version, *version.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == 0o775, path
+
+
+def test_restart_on_request_restarts_the_service_once(drive: Any) -> None:
+    found = drive("restarted")
+    assert found["starts"] == 2, "started by the test, then by the first run"
+    assert found["reports"] == [True, False]
+    assert "runhcs-missing cannot be restarted" in found["missing"]

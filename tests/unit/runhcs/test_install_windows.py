@@ -27,6 +27,7 @@ class FakeWindows:
         self.event_source = False
         self.major = 2
         self.restarts: list[str] = []
+        self.restart_error = ""
 
     def is_administrator(self) -> bool:
         return self.administrator
@@ -57,6 +58,8 @@ class FakeWindows:
         return self.major
 
     def restart(self, service: str) -> None:
+        if self.restart_error:
+            raise windows.InstallError(self.restart_error)
         self.restarts.append(service)
 
 
@@ -153,6 +156,15 @@ def test_dry_run_changes_nothing(node: Node, capsys: pytest.CaptureFixture[str])
 def test_restart_on_request_happens_once(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
     node.report(capsys)
     assert not node.report(capsys, "--restart-containerd")["restart_needed"], "the change of the first run is pending"
+    node.report(capsys, "--restart-containerd")
+    assert node.system.restarts == ["containerd"]
+
+
+def test_failed_restart_is_repeated(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    node.system.restart_error = "the service cannot be restarted"
+    assert node.run("--restart-containerd") == 1
+    assert node.system.restart_error in capsys.readouterr().err
+    node.system.restart_error = ""
     node.report(capsys, "--restart-containerd")
     assert node.system.restarts == ["containerd"]
 
