@@ -2,6 +2,7 @@
 # Builds everything that a release consists of, into dist/release, and checks it (docs/how-to/releasing.md):
 # the zip for Windows nodes, its SBOM, the wheels, and SHA256SUMS.
 #   scripts/release.sh [TAG]     TAG, such as v0.1.0, must be the version of the project
+# With a certificate (SIGN_PFX, or its content in base64 in SIGN_PFX_BASE64, and SIGN_PASSWORD) the zip is signed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' pyproject.toml)
@@ -15,14 +16,23 @@ echo "== generated files are current"
 make --no-print-directory proto native docs
 git diff --exit-code
 
+if [ -n "${SIGN_PFX_BASE64:-}" ]; then
+    SIGN_PFX=$(mktemp)
+    trap 'rm -f "$SIGN_PFX"' EXIT
+    base64 -d <<<"$SIGN_PFX_BASE64" >"$SIGN_PFX"
+    export SIGN_PFX
+fi
+unset SIGN_PFX_BASE64
+
 echo "== the zip for Windows, twice: the builds must be identical"
-SIGN_PFX= make --no-print-directory dist-windows
+rm -f dist/*.zip dist/*.whl
+env -u SIGN_PFX make --no-print-directory dist-windows
 zip=$(echo dist/containerd-shim-runhcs-"$version"-windows-*.zip)
 first=$(sha256sum <"$zip")
-SIGN_PFX= make --no-print-directory dist-windows
+env -u SIGN_PFX make --no-print-directory dist-windows
 [ "$(sha256sum <"$zip")" = "$first" ] || { echo "two builds of $zip differ" >&2; exit 1; }
 if [ -n "${SIGN_PFX:-}" ]; then
-    echo "== the signed zip: signatures contain the time"
+    echo "== the zip for Windows, signed; timestamps make each signature unique"
     make --no-print-directory dist-windows
 fi
 
