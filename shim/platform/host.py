@@ -97,10 +97,14 @@ def revision() -> int:
 
 
 def beside_program(name: str) -> str:
-    """The path of a file beside the shim's program: the .exe, or the modules that `runhcs install` compiled."""
+    """The path of a file beside the shim's program: the .exe, or the modules that `runhcs install` compiled.
+
+    The daemon of the Windows distribution runs code from memory: then argv[0] is `-c`, and the program is the .exe.
+    """
     import os
 
-    return os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), name)
+    program = sys.executable if sys.argv[0] in ("", "-c", "-m") else sys.argv[0]
+    return os.path.join(os.path.dirname(os.path.abspath(program)), name)
 
 
 def final_path(path: str) -> str:

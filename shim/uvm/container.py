@@ -16,6 +16,7 @@ from shim.container.base import BaseContainer, ExitCallbacks, ReleaseOnError, re
 from shim.container.ledger import Ledger
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, ErrorContext, HcsError
+from shim.platform import hvsocket
 from shim.spans import span
 from shim.uvm.gcs.process import VmProcess
 from shim.uvm.guest import guest_kind
@@ -105,14 +106,20 @@ class VmContainer(BaseContainer):
                 gcs.create_container(self.id, document)
             self.layer_releases.insert(0, self._delete_state)  # the very last
             gcs.on_container_exit(self.id, self._exit.fire)
-            try:
-                gcs.properties(self.id, "SystemGUID")
-            except HcsError as error:
-                self.log.warning("guest did not report the container's SystemGUID", error=error)
+            self._publish_address()
         except BaseException:
             self._release_all()
             raise
         return self
+
+    def _publish_address(self) -> None:
+        """Let programs of the host reach the container's Hyper-V sockets."""
+        try:
+            system_id = str(self.vm.gcs.properties(self.id, "SystemGUID").get("SystemGUID") or "").lower()
+            if system_id:
+                self.releases.append(hvsocket.AddressInfo(system_id, self.vm.runtime_id).close)
+        except (HcsError, OSError, ValueError) as error:
+            self.log.warning("host programs cannot reach the container's Hyper-V sockets", error=error)
 
     def join_network(self) -> None:
         """A standalone container adds its network to its VM; a container of a pod uses the pod's."""

@@ -57,3 +57,22 @@ def listen(vm_id: str, service_id: str) -> Listener:
         listening.close()
         raise
     return Listener(listening, path, service_id)
+
+
+class AddressInfo:
+    """As on Windows: here a file with the VM's id, named by the container's GUID."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, system_id: str, vm_id: str) -> None:
+        directory = os.path.join(os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY, "hvsock-addresses")
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        self._path = os.path.join(directory, system_id)
+        with open(self._path, "xb", buffering=0) as file:
+            file.write(vm_id.encode())
+
+    def close(self) -> None:
+        try:
+            os.unlink(self._path)
+        except FileNotFoundError:
+            pass

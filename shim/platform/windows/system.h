@@ -6,6 +6,8 @@ typedef struct {
 } SECURITY_ATTRIBUTES;
 int32_t ConvertStringSecurityDescriptorToSecurityDescriptorW(const char16_t *text, uint32_t revision, void **descriptor, uint32_t *size);
 uint32_t GetFinalPathNameByHandleW(void *file, char16_t *path, uint32_t characters, uint32_t flags);
+int32_t DeviceIoControl(void *device, uint32_t code, void *in, uint32_t in_size, void *out, uint32_t out_size, uint32_t *returned,
+                        void *overlapped);
 uint32_t GetTimeZoneInformation(void *information);
 char16_t *GetCommandLineW(void);
 void *RegisterEventSourceW(const char16_t *server, const char16_t *source);

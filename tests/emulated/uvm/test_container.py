@@ -34,6 +34,24 @@ def test_container_runs_and_reports_exit(vms: VmShims) -> None:
     shim.wait_exited()
 
 
+def test_container_address_is_published_while_it_exists(vms: VmShims, emulator: Emulator) -> None:
+    shim = vms.start("c1", "sleep", "600")
+    vms.create(shim)
+    (address,) = (emulator.directory / "hvsock-addresses").iterdir()
+    (reported,) = {
+        entry["answer"]["Properties"]["SystemGUID"]
+        for entry in emulator.journal()
+        if "SystemGUID" in str(entry.get("answer", ""))
+    }
+    assert address.name == reported
+    assert (emulator.directory / "hvsock" / address.read_text()).is_dir(), "the VM's runtime id"
+    shim.start()
+    shim.kill(9)
+    shim.wait()
+    shim.delete()
+    eventually(lambda: not address.exists(), "the entry's removal")
+
+
 def test_stdin_reaches_process_and_closes(vms: VmShims) -> None:
     stdin, stdout = fifo(vms, "in"), fifo(vms, "out")
     out = Reader(stdout)

@@ -60,3 +60,17 @@ def test_host_properties() -> None:
     assert host.processors() == os.cpu_count()
     assert len(host.random(16)) == 16 and host.random(16) != host.random(16)
     assert pump.FIONREAD == termios.FIONREAD
+
+
+@pytest.mark.parametrize(
+    ("argv", "executable", "path"),
+    [
+        ("-c", "/programs/shim.exe", "/programs/device-util.exe"),
+        ("/install/shim.bin", "/usr/bin/python3", "/install/device-util.exe"),
+    ],
+)
+def test_file_beside_program(monkeypatch: pytest.MonkeyPatch, argv: str, executable: str, path: str) -> None:
+    """The daemon of the Windows distribution has `-c` as argv[0]."""
+    monkeypatch.setattr("sys.argv", [argv])
+    monkeypatch.setattr("sys.executable", executable)
+    assert host.beside_program("device-util.exe") == path

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from shim.hcs_bindings.errors import HcsError
 from shim.platform import hvsocket, time_zone
+from shim.platform.windows import hvsocket as windows_hvsocket
 from shim.uvm.gcs import stdio_listeners
 from shim.uvm.gcs.log_forwarding import MAX_LINE, GuestLog
 
@@ -129,6 +131,12 @@ def test_accept_without_client_times_out(directory: Path) -> None:
 def test_listen_for_unknown_vm_fails(directory: Path) -> None:
     with pytest.raises(OSError):
         hvsocket.listen("0" * 36, SERVICE)
+
+
+def test_address_info_has_the_layout_of_the_driver() -> None:
+    system, vm = "00112233-4455-6677-8899-aabbccddeeff", "8A25748F-CF34-4AC6-9EE2-C89400E886DB"
+    data = windows_hvsocket.address_info(system, vm)
+    assert data == uuid.UUID(system).bytes_le + uuid.UUID(vm).bytes_le + bytes(16) + b"\1\0\0\0"
 
 
 class TestStreams:
