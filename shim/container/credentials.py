@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shim.hcs_bindings.errors import ErrorContext, HcsError
+from shim.lean_json import dumps
 from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 
@@ -19,13 +20,18 @@ PROPERTY = "ContainerCredentialGuard"
 
 
 def from_spec(spec: Spec) -> str:
-    """The credential spec, "" when there is none. Microsoft's shim ignores one that is not a string, and the container
-    runs without the requested rights; here it is an error."""
+    """The credential spec as JSON text, "" when there is none.
+
+    OCI allows the document itself as well as its text. Microsoft's shim ignores one that is not text, and the container
+    runs without the requested rights.
+    """
     given = spec.windows.values.get("credentialSpec")
     if not given:
         return ""
+    if isinstance(given, dict):
+        given = dumps(given)
     if not isinstance(given, str):
-        raise InvalidSpec("windows.credentialSpec is not text: give its JSON as one string, as CRI does")
+        raise InvalidSpec("windows.credentialSpec is neither text nor an object: give the JSON of the credential spec")
     if spec.annotations.flag(names.GMSA_DISABLED):
         raise InvalidSpec(
             "container config validation failed: gMSA credentials are disabled: operation denied: remove "

@@ -17,6 +17,7 @@ else:
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 # Elsewhere than on Windows, HCS is emulated with Linux processes: specs with only a `linux` section run too, and root
 # file systems may be mounts of Linux snapshotters.
@@ -27,6 +28,7 @@ MAX_MOUNT_DATA = 4000
 _TYPE, _DIRECTORY = 0o170000, 0o040000  # in a file's mode
 _SEPARATORS = "\\/" if sys.platform == "win32" else "/"
 _LOWER = "lowerdir="
+WAIT_DEBUGGER = "CONTAINERD_SHIM_RUNHCS_V1_WAIT_DEBUGGER"
 
 
 def operating_system() -> str:
@@ -94,6 +96,14 @@ def revision() -> int:
         except (OSError, ValueError):
             return 0
     return 0xFFFF
+
+
+def wait_for_debugger(log: Any) -> None:
+    """If the environment requests it, and this is Windows: wait until a debugger signals its event."""
+    if sys.platform == "win32" and files.environment(WAIT_DEBUGGER):
+        from shim.platform.windows import debugger_event
+
+        debugger_event.wait(log)
 
 
 def beside_program(name: str) -> str:

@@ -17,6 +17,7 @@ from shim.oci import normalize
 from shim.oci import options as runtime_options
 from shim.oci import spec as oci
 from shim.oci.errors import InvalidSpec
+from shim.platform import host
 from shim.spans import span
 from shim.task.errors import failed_precondition, invalid_argument
 from shim.task.events.task_events import TaskEvents
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 def create_task(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
     """Create a container and add it to the pod as a task."""
+    host.wait_for_debugger(context.log)
     with pod.reserve(request.id):
         task = _create_member(context, request, pod) if context.sandbox_api else _create(context, request, pod)
         pod.add(task)

@@ -19,6 +19,8 @@ _NORMAL_ACCOUNT = 0x200
 _PASSWORD_NEVER_EXPIRES = 0x10000
 _USER_NOT_FOUND = 2221
 _SUCCESS = 0
+# Levels of structures: USER_INFO_23 and LOCALGROUP_MEMBERS_INFO_0.
+_LEVEL_SID, _LEVEL_MEMBER_SID = 23, 0
 
 
 def is_local_group(name: str) -> bool:
@@ -84,12 +86,25 @@ def _create_user(name: str, group: str) -> str:
     code = netapi32.NetUserAdd(ffi.NULL, 1, info, ffi.NULL)
     if code != _SUCCESS:
         raise JobError(code, f"user {name!r} cannot be created for the container (NetUserAdd returns {code})")
-    member = ffi.new("GROUP_MEMBER *", {"DomainAndName": texts[0]})
-    code = netapi32.NetLocalGroupAddMembers(ffi.NULL, group, 3, member, 1)
+    code = _add_to_group(name, group)
     if code != _SUCCESS:
         netapi32.NetUserDel(ffi.NULL, name)
-        raise JobError(code, f"user {name!r} cannot be put into {group!r} (NetLocalGroupAddMembers returns {code})")
+        raise JobError(code, f"user {name!r} cannot be put into {group!r} (netapi32 returns {code})")
     return password
+
+
+def _add_to_group(name: str, group: str) -> int:
+    """By its SID: an account of the domain may have the same name."""
+    netapi32 = library("netapi32")
+    buffer = ffi.new("void **")
+    code = int(netapi32.NetUserGetInfo(ffi.NULL, name, _LEVEL_SID, buffer))
+    if code != _SUCCESS:
+        return code
+    try:
+        member = ffi.new("GROUP_MEMBER *", {"Sid": ffi.cast("USER_SID *", buffer[0]).Sid})
+        return int(netapi32.NetLocalGroupAddMembers(ffi.NULL, group, _LEVEL_MEMBER_SID, member, 1))
+    finally:
+        netapi32.NetApiBufferFree(buffer[0])
 
 
 def remove_user(name: str) -> None:

@@ -68,7 +68,8 @@ typedef struct {
     uint32_t Flags;
     PCWSTR ScriptPath;
 } USER_INFO;
-typedef struct { PCWSTR DomainAndName; } GROUP_MEMBER;
+typedef struct { PCWSTR Name, FullName, Comment; uint32_t Flags; void *Sid; } USER_SID;
+typedef struct { void *Sid; } GROUP_MEMBER;
 int32_t LogonUserW(PCWSTR user, PCWSTR domain, PCWSTR password, uint32_t type, uint32_t provider, HANDLE *token);
 int32_t OpenProcessToken(HANDLE process, uint32_t access, HANDLE *token);
 int32_t CreateEnvironmentBlock(void **block, HANDLE token, int32_t inherit);
@@ -76,6 +77,7 @@ int32_t DestroyEnvironmentBlock(void *block);
 uint32_t NetLocalGroupGetInfo(PCWSTR server, PCWSTR group, uint32_t level, void **buffer);
 uint32_t NetApiBufferFree(void *buffer);
 uint32_t NetUserAdd(PCWSTR server, uint32_t level, void *info, uint32_t *wrong);
+uint32_t NetUserGetInfo(PCWSTR server, PCWSTR user, uint32_t level, void **buffer);
 uint32_t NetUserDel(PCWSTR server, PCWSTR user);
 uint32_t NetLocalGroupAddMembers(PCWSTR server, PCWSTR group, uint32_t level, void *members, uint32_t count);
 

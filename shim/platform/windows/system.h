@@ -10,6 +10,7 @@ int32_t DeviceIoControl(void *device, uint32_t code, void *in, uint32_t in_size,
                         void *overlapped);
 uint32_t GetTimeZoneInformation(void *information);
 char16_t *GetCommandLineW(void);
+void *CreateEventW(void *attributes, int32_t manual, int32_t initial, const char16_t *name);
 void *RegisterEventSourceW(const char16_t *server, const char16_t *source);
 int32_t DeregisterEventSource(void *log);
 int32_t ReportEventW(void *log, uint16_t type, uint16_t category, uint32_t event, void *user, uint16_t texts, uint32_t data_size,

@@ -104,9 +104,14 @@ class TestGoldenDocuments:
         guard = {"Cookie": "c", "RpcEndpoint": "e", "Transport": "LRPC", "CredentialSpec": "{}"}
         assert built({}, credential_guard=guard) == golden(ContainerCredentialGuard=guard)
 
-    @pytest.mark.parametrize("given", [{"CmsPlugins": ["ActiveDirectory"]}, ["x"], 7, True])
-    def test_credential_spec_that_is_not_a_string_is_refused(self, given: object) -> None:
-        with pytest.raises(InvalidSpec, match=r"windows\.credentialSpec is not text"):
+    @pytest.mark.parametrize("given", [{"CmsPlugins": ["ActiveDirectory"]}, '{"CmsPlugins":["ActiveDirectory"]}'])
+    def test_credential_spec_as_object_or_text(self, given: object) -> None:
+        spec = Spec({"windows": {"credentialSpec": given}})
+        assert credentials.from_spec(spec) == '{"CmsPlugins":["ActiveDirectory"]}'
+
+    @pytest.mark.parametrize("given", [["x"], 7, True])
+    def test_credential_spec_of_another_type_is_refused(self, given: object) -> None:
+        with pytest.raises(InvalidSpec, match=r"windows\.credentialSpec is neither text nor an object"):
             credentials.from_spec(Spec({"windows": {"credentialSpec": given}}))
         assert credentials.from_spec(Spec({"windows": {"credentialSpec": None}})) == ""
 

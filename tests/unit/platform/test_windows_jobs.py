@@ -168,3 +168,52 @@ def test_stdio_pipes_are_for_administrators_only(modules: Modules) -> None:
     modules.winapi.ConnectNamedPipe = lambda *_, **__: SimpleNamespace(GetOverlappedResult=lambda wait: None)
     assert modules.pipes.create(True) == (1, 2)
     assert created[0][-1] == 0x5D, "the default descriptor lets every user read from the pipe"
+
+
+class Netapi32:
+    """Users and members of groups; an account of the domain has the name of each new user."""
+
+    def __init__(self, ffi: Ffi, refused: int = 0) -> None:
+        self.ffi = ffi
+        self.refused = refused
+        self.users: list[str] = []
+        self.members: list[tuple[str, int]] = []
+        self._kept: list[Any] = []
+
+    def NetUserAdd(self, server: Any, level: int, info: Any, wrong: Any) -> int:
+        self.users.append(self.ffi.string(info.Name))
+        return 0
+
+    def NetUserGetInfo(self, server: Any, name: str, level: int, buffer: Any) -> int:
+        assert level == 23 and name in self.users
+        info = self.ffi.new("USER_SID *", {"Sid": self.ffi.cast("void *", 0x51D)})
+        self._kept.append(info)
+        buffer[0] = info
+        return 0
+
+    def NetLocalGroupAddMembers(self, server: Any, group: str, level: int, members: Any, count: int) -> int:
+        assert (level, count) == (0, 1), "level 3 is a name, which may be another account's"
+        self.members.append((group, int(self.ffi.cast("uintptr_t", members.Sid))))
+        return self.refused
+
+    def NetApiBufferFree(self, buffer: Any) -> int:
+        return 0
+
+    def NetUserDel(self, server: Any, name: str) -> int:
+        self.users.remove(name)
+        return 0
+
+
+def test_group_member_is_added_by_sid(modules: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = Netapi32(modules.ffi)
+    monkeypatch.setattr(modules.users, "library", lambda name: accounts)
+    assert len(modules.users._create_user("c1", "Operators")) > 20
+    assert accounts.users == ["c1"] and accounts.members == [("Operators", 0x51D)]
+
+
+def test_user_that_cannot_join_the_group_is_removed(modules: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = Netapi32(modules.ffi, refused=1387)
+    monkeypatch.setattr(modules.users, "library", lambda name: accounts)
+    with pytest.raises(JobError, match="Operators") as caught:
+        modules.users._create_user("c1", "Operators")
+    assert caught.value.code == 1387 and accounts.users == []
