@@ -101,7 +101,7 @@ def _devices(spec: Spec) -> list[Document]:
             devices.append({"Type": "DeviceInstance", "LocationPath": device_id})
         elif kind in ("class", "vpci-class-guid"):
             # Without a Type, which Server 2019 would refuse.
-            devices.append({"InterfaceClassGuid": device_id})
+            devices.append({"InterfaceClassGuid": device_id} if device_id else {})
         else:
             known = "class, vpci-class-guid or vpci-location-path"
             raise InvalidSpec(

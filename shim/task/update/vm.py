@@ -35,6 +35,8 @@ def modify_requests(kind: str, resources: dict[str, Any], annotations: Mapping[s
         raise unknown(f"update resources must be of type *WindowsResources or *LinuxResources, not {kind!r}")
     if (resources.get("cpu") or {}).get("affinity"):
         raise unimplemented("a utility VM has no processor affinity; use a CPU group (annotation) instead")
+    if _number(resources, "cpu", "count"):
+        raise unimplemented("the number of processors of a running VM cannot be changed: use cpu.maximum or cpu.shares")
     requests = []
     limit = _number(resources, "memory", "limit")
     if limit:

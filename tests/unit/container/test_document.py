@@ -122,6 +122,8 @@ class TestGoldenDocuments:
         assert built({"windows": {"devices": devices}}) == golden(
             AssignedDevices=[*assigned, {"Type": "DeviceInstance", "LocationPath": "p"}]
         )
+        nameless = {"windows": {"devices": [{"id": "", "idType": "class"}]}}
+        assert built(nameless) == golden(AssignedDevices=[{}]), "as Microsoft's shim: HCS refuses it"
         with pytest.raises(InvalidSpec, match="specified device g has unsupported type gpu"):
             built({"windows": {"devices": [{"id": "g", "idType": "gpu"}]}})
 

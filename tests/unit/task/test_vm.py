@@ -11,6 +11,7 @@ from shim.oci.errors import InvalidSpec
 from shim.task.signals import always_terminate, terminate_only
 from shim.task.stats.vm_messages import vm_as_container, vm_statistics
 from shim.task.update.vm import modify_requests
+from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
 
 WINDOWS, LINUX = "WindowsResources", "LinuxResources"
@@ -24,6 +25,12 @@ def changes(kind: str, resources: dict[str, Any], annotations: dict[str, str] | 
     requests = modify_requests(kind, resources, annotations or {})
     assert all(request["RequestType"] == "Update" for request in requests)
     return [(request["ResourcePath"].removeprefix(TOPOLOGY), request["Settings"]) for request in requests]
+
+
+def test_update_of_processor_count_is_unimplemented() -> None:
+    with pytest.raises(StatusError, match=r"cpu\.maximum") as caught:
+        changes(WINDOWS, {"cpu": {"count": 2}})
+    assert caught.value.code == status.UNIMPLEMENTED
 
 
 def test_update_of_memory_and_processor() -> None:
