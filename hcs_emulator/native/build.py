@@ -110,7 +110,8 @@ def build_windows(directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     library = directory / "computecore.dll"
     definitions = directory / "computecore.def"
-    link = [f"-Wl,--output-def,{definitions}", "-lws2_32"]
+    system = ["ws2_32", "ole32", "oleaut32", "rpcrt4", "user32", "advapi32"]
+    link = [f"-Wl,--output-def,{definitions}", *(f"-l{name}" for name in system)]
     sources = map(str, library_sources("windows"))
     subprocess.run([_MINGW, *WARNINGS, *_DLL_FLAGS, *sources, "-o", str(library), *link], check=True)
     names = re.findall(r"^\s+(\w+) @\d+", definitions.read_text(), re.MULTILINE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 from tests.wine.conftest import Machine
 
 RUNNING = 2
@@ -61,3 +63,12 @@ def test_pipe_security_descriptor(machine: Machine) -> None:
     result = machine.drive_shim("descriptor")
     assert result["text"] == "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
     assert result["gone"]
+
+
+def test_emulator_dll_imports_the_system_dlls_of_the_real_one(machine: Machine) -> None:
+    """Otherwise the memory of a shim under Wine would look smaller than on Windows."""
+    library = machine.drive / "windows" / "system32" / "computecore.dll"
+    command = ["x86_64-w64-mingw32-objdump", "-p", str(library)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    imported = {line.split()[-1].lower() for line in done.stdout.splitlines() if "DLL Name:" in line}
+    assert {"ole32.dll", "oleaut32.dll", "rpcrt4.dll", "user32.dll"} <= imported
