@@ -1,4 +1,4 @@
-"""What Microsoft's shim sent and answered, case by case, against what this one does.
+"""Replays the recorded cases of Microsoft's shim and compares HCS calls, guest messages and responses.
 
 Every difference is in `tests/parity/expected.py` with its reason: a heading of docs/reference/parity.md.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.parity import cases, differences
-from tests.parity.environment import World
+from tests.parity.environment import CaseEnvironment
 from tests.parity.expected import EXPECTED
 from tests.parity.replay import Replay
 from tests.support.emulator import Emulator
@@ -32,8 +32,8 @@ def test_case(name: str, start_emulator: Callable[..., Emulator]) -> None:
     shims = Shims(emulator.env)
     shims.env["TZ"] = "UTC"
     try:
-        world = World(emulator, shims.directory, group)
-        replay = Replay(emulator, shims, world)
+        environment = CaseEnvironment(emulator, shims.directory, group)
+        replay = Replay(emulator, shims, environment)
         whole = len(emulator.journal())
         for case in group:
             begin = len(emulator.journal())
@@ -41,7 +41,7 @@ def test_case(name: str, start_emulator: Callable[..., Emulator]) -> None:
             # Some recordings begin with the pod and not with the case.
             start = whole if case.attaches and _is_whole(case) else begin
             eventually(lambda: _is_quiet(emulator), "the end of all calls")
-            _check(case, differences.of(case, answers, emulator.journal()[start:], world))
+            _check(case, differences.of(case, answers, emulator.journal()[start:], environment))
         replay.close()
     finally:
         shims.close()

@@ -1,6 +1,6 @@
-"""Answers of the task API in the words of the recording: JSON with proto3's names, empty members left out.
+"""Responses of the task API in the format of the recordings: JSON with proto3's names, without empty members.
 
-What differs from run to run (pids, times, where pipes are) is put down as a word that says only that it is there.
+A value that differs from run to run (a pid, a time, the path of a pipe) becomes a placeholder such as `a pid`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def failure(error: StatusError | ClosedError) -> dict[str, Any]:
     return {"code": CODES[error.code], "text": error.message}
 
 
-def plain(message: Message) -> dict[str, Any]:
-    """A message as the recording would show it, settled."""
-    settled = _settle(_members(message))
-    assert isinstance(settled, dict)
-    return settled
+def to_json(message: Message) -> dict[str, Any]:
+    """A message as in a recording, normalized."""
+    normalized = _normalize(_members(message))
+    assert isinstance(normalized, dict)
+    return normalized
 
 
 def _members(message: Message) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def _members(message: Message) -> dict[str, Any]:
 
 
 def _all_members(message: Message) -> dict[str, Any]:
-    """Those that are zero, too: what a figure happens to be depends on the moment."""
+    """With the members that are zero, too, because the value of a counter depends on the moment."""
     members: dict[str, Any] = {}
     for name in message.__slots__:
         value = getattr(message, name)
@@ -89,12 +89,12 @@ def process_list(processes: list[ProcessInfo]) -> list[dict[str, Any]]:
 def statistics(stats: PackedAny) -> dict[str, Any]:
     shown: dict[str, Any] = {"type": stats.type_url}
     if stats.type_url == Statistics.FULL_NAME:
-        shown["figures"] = _names(_all_members(Statistics.decode(stats.value)))
+        shown["values"] = _names(_all_members(Statistics.decode(stats.value)))
     return shown
 
 
 def process_details(processes: list[ProcessInfo]) -> str:
-    """Pids as a recording has them."""
+    """The response to Pids as in a recording."""
     shown = []
     for process in processes:
         details = ProcessDetails.decode(process.info.value) if process.info is not None else ProcessDetails()
@@ -102,20 +102,20 @@ def process_details(processes: list[ProcessInfo]) -> str:
     return f"[{' '.join(shown)}]"
 
 
-def figures(stats: PackedAny) -> str:
-    """Stats as a recording has them."""
+def stats_text(stats: PackedAny) -> str:
+    """The response to Stats as in a recording."""
     return f"{Statistics.FULL_NAME} {json.dumps(_members(Statistics.decode(stats.value)))}"
 
 
 def _names(value: Any) -> Any:
-    """Which figures there are, not how large they are: the recording's were made up."""
+    """The names of the values only: the values in a recording are not real."""
     if isinstance(value, dict):
         return {name: _names(item) for name, item in value.items()}
-    return "a figure"
+    return "a value"
 
 
 def recorded(result: dict[str, Any]) -> dict[str, Any]:
-    """One result of a recording, settled in the same way."""
+    """One result of a recording, normalized as by `to_json`."""
     operation = result["op"]
     if "error" in result:
         match = _RPC_ERROR.fullmatch(result["error"])
@@ -143,21 +143,21 @@ def _recorded_answer(operation: str, text: str) -> Any:
     if operation == "events":
         return [event.split()[1] for event in text.split(" | ") if event]
     if operation == "delete-cmd":
-        return _settle(json.loads(text[len("stdout=") : text.index("} ") + 1]))
+        return _normalize(json.loads(text[len("stdout=") : text.index("} ") + 1]))
     if operation == "Pids":
         return [
             {"pid": "a pid", "type": kind, "details": _names(json.loads(details))}
             for kind, details in re.findall(r"\d+ ([\w.]+) (\{[^{}]*\})", text)
         ]
     if operation == "Stats":
-        kind, _, figures = text.partition(" ")
-        return {"type": kind, "figures": _names(json.loads(figures))}
-    return _settle(json.loads(text) if text else {})
+        kind, _, values = text.partition(" ")
+        return {"type": kind, "values": _names(json.loads(values))}
+    return _normalize(json.loads(text) if text else {})
 
 
-def _settle(value: Any, member: str = "") -> Any:
+def _normalize(value: Any, member: str = "") -> Any:
     if isinstance(value, dict):
-        return {name: _settle(item, name) for name, item in value.items()}
+        return {name: _normalize(item, name) for name, item in value.items()}
     if member in _PIDS:
         return "a pid"
     if member == "exitedAt":

@@ -1,7 +1,8 @@
-"""Calls to HCS and messages to the guest, of a recording and of the emulator's journal, in one form.
+"""HCS calls and GCS messages, of a recording and of the emulator's journal, in one format.
 
-A call is its name, what it is about (a system, a process, a path), and its document or arguments. Recorded and replayed
-calls are brought to the same words: made-up ids, pids and volumes become words, paths become those of the recording.
+A call has a name, an object (a compute system, a process, a path), and a document or arguments. `normalize` makes
+recorded and replayed calls comparable: generated ids, pids and volumes become placeholders, and paths become those of
+the recording.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 GUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-# GUIDs that mean something; all others are made as they are needed.
+# Well-known GUIDs; all others are generated.
 KNOWN = re.compile(r"(0{8}|894cc2d6|df6d0690|172dad59|dcc079ae|acef5661)-.*|.*-facb-11e6-bd58-64006a7986d3")
 MAC = re.compile(r"\b[0-9A-F]{2}(-[0-9A-F]{2}){5}\b")
-# The volume that drive C: of the recording is on; and any other volume: a mounted layer.
+# The volume of drive C: in the recordings; any other volume is a mounted layer.
 DRIVE_VOLUME = "\\\\?\\Volume{00000000-0000-0000-0000-000000000043}\\"
 VOLUME = re.compile(r"\\\\\?\\Volume\{[^}]*\}\\?")
-# Functions without effect, of which nobody cares how often they are asked; closing a handle of HCN was not recorded.
-SILENT = frozenset(
+# Calls without effect, whose number does not matter, and closes of HCN handles, which were not recorded.
+IGNORED = frozenset(
     ("NameToGuid", "RtlGetVersion", "hvsock", "HcnCloseNamespace", "HcnCloseEndpoint", "HcnCloseNetwork")
 )
-# What the service, the machine's clock or the network made up, and the shim only hands on.
-MADE_UP = frozenset(("ContainerCredentialGuard", "TimeZoneInformation", "ServiceConfig", "NamespaceId"))
+# Members whose values come from the service, the clock or the network. The shim only passes them on.
+GENERATED = frozenset(("ContainerCredentialGuard", "TimeZoneInformation", "ServiceConfig", "NamespaceId"))
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Call:
 
     @property
     def key(self) -> str:
-        """What it must agree in to be the same step."""
+        """Calls with the same key are the same step; only their documents may differ."""
         what = ""
         if isinstance(self.document, dict):
             request = self.document.get("Request") or self.document
@@ -49,7 +50,7 @@ class Call:
 
 
 def capabilities(calls: Iterable[dict[str, Any]]) -> frozenset[str]:
-    """What the guest of a recording said that it can do."""
+    """The capabilities that the guest of a recording reported."""
     for entry in calls:
         offered = (entry.get("doc") or {}).get("Capabilities") if "guest" in entry else None
         if offered:
@@ -58,7 +59,7 @@ def capabilities(calls: Iterable[dict[str, Any]]) -> frozenset[str]:
 
 
 def recorded(calls: Iterable[dict[str, Any]]) -> tuple[list[Call], list[Call]]:
-    """Those to HCS and those to the guest."""
+    """The calls to HCS and those to the guest."""
     hcs, guest = [], []
     for entry in calls:
         if "guest" in entry:
@@ -72,23 +73,23 @@ def recorded(calls: Iterable[dict[str, Any]]) -> tuple[list[Call], list[Call]]:
 
 def _recorded_call(entry: dict[str, Any]) -> Call | None:
     name, args = entry["call"], entry.get("args") or ""
-    if name in SILENT:
+    if name in IGNORED:
         return None
     if name == "->":
         document = entry["doc"]
         return Call("event", _target(entry.get("id", "")), "ProcessExited" if "ProcessId" in document else "Exited")
     if name.startswith("Hcs") and "doc" not in entry and "result" in entry and "id" not in entry:
-        return None  # how an operation ended that was submitted before
+        return None  # the result of an operation that was submitted before
     if name == "HcsCreateProcess" and "doc" not in entry:
         return None  # the same
     about = _target(entry.get("id", ""))
     if name == "HcsOpenProcess":
         return Call(name, about, None)
     if "doc" in entry:
-        return Call(name, about, settle(entry["doc"]))
+        return Call(name, about, normalize(entry["doc"]))
     if name.startswith("Hcs"):
         return Call(name, about, None)
-    return Call(name, "", settle(args))
+    return Call(name, "", normalize(args))
 
 
 # The emulator's journal.
@@ -97,20 +98,20 @@ def _recorded_call(entry: dict[str, Any]) -> Call | None:
 def replayed(journal: Iterable[dict[str, Any]], translate: Callable[[Any], Any]) -> tuple[list[Call], list[Call]]:
     hcs: list[Call] = []
     guest: list[Call] = []
-    for entry in sorted(journal, key=lambda entry: int(entry["seq"])):  # as they came, not as they ended
+    for entry in sorted(journal, key=lambda entry: int(entry["seq"])):  # in order of arrival, not of completion
         if "event" in entry:
             if entry["event"] in ("SystemExited", "ProcessExited") and entry.get("client_pid"):
                 kind = "ProcessExited" if entry["event"] == "ProcessExited" else "Exited"
                 hcs.append(Call("event", _target(str(entry["target"]).partition("/")[0]), kind))
             continue
         name, arguments = entry["call"], translate(entry["arguments"])
-        if name in SILENT:
+        if name in IGNORED:
             continue
         if name.startswith("guest:"):
             guest.append(_guest(name.removeprefix("guest:"), arguments))
         else:
             call = _replayed_call(name, arguments)
-            if not (name == "GetLayerMountPath" and call in hcs[-1:]):  # asked twice, for the length and for the text
+            if not (name == "GetLayerMountPath" and call in hcs[-1:]):  # called twice, for the length and for the path
                 hcs.append(call)
     return hcs, guest
 
@@ -118,29 +119,29 @@ def replayed(journal: Iterable[dict[str, Any]], translate: Callable[[Any], Any])
 def _replayed_call(name: str, arguments: dict[str, Any]) -> Call:
     system = arguments.get("computeSystem") or arguments.get("id") or ""
     if name in ("HcsCreateComputeSystem", "HcsModifyComputeSystem"):
-        return Call(name, system, settle(arguments["configuration"]))
+        return Call(name, system, normalize(arguments["configuration"]))
     if name == "HcsGetComputeSystemProperties":
         return Call(name, system, arguments["propertyQuery"] or {})
     if name == "HcsCreateProcess":
-        return Call(name, system, settle(arguments["processParameters"]))
+        return Call(name, system, normalize(arguments["processParameters"]))
     if name in ("HcsModifyProcess", "HcsSignalProcess"):
         return Call(name, "<pid>", arguments.get("settings") or arguments.get("options"))
     if "process" in arguments:
         return Call(name, "<pid>", None)
     if name in ("HcsGetServiceProperties", "HcsModifyServiceSettings"):
-        return Call(name, "", settle(arguments.get("propertyQuery") or arguments.get("settings")))
+        return Call(name, "", normalize(arguments.get("propertyQuery") or arguments.get("settings")))
     if name.startswith("Hcs"):
         return Call(name, system, None)
     if name.startswith("Hcn"):
         document = arguments.get("query") or arguments.get("settings")
         if document is not None:
-            return Call(name, "", settle(document))
-        return Call(name, "", settle(str(arguments.get("id", ""))))
-    return Call(name, "", settle(_layer_arguments(name, arguments)))
+            return Call(name, "", normalize(document))
+        return Call(name, "", normalize(str(arguments.get("id", ""))))
+    return Call(name, "", normalize(_layer_arguments(name, arguments)))
 
 
 def _layer_arguments(name: str, arguments: dict[str, Any]) -> str:
-    """As the recording shows them."""
+    """The arguments in the format of the recordings."""
     if name == "GrantVmAccess":
         return f"vm={arguments['vmId']} {arguments['filePath']}"
     text = str(arguments.get("id", ""))
@@ -157,11 +158,11 @@ def _guest(name: str, document: dict[str, Any]) -> Call:
     members = {
         key: value for key, value in document.items() if key not in ("ActivityId", "otsc", "ocsc", "ContainerId")
     }
-    return Call(f"guest:{name}", str(document.get("ContainerId", "")), settle(_unfold(members)))
+    return Call(f"guest:{name}", str(document.get("ContainerId", "")), normalize(_unfold(members)))
 
 
 def _unfold(value: Any) -> Any:
-    """JSON in a string, in whichever form it was written down, as what it holds."""
+    """JSON in a string, in either notation, as its value."""
     if isinstance(value, dict):
         if set(value) == {"(json in string)"}:
             return _unfold(value["(json in string)"])
@@ -176,13 +177,13 @@ def _unfold(value: Any) -> Any:
     return value
 
 
-def settle(value: Any, member: str = "") -> Any:
-    if member in MADE_UP:
+def normalize(value: Any, member: str = "") -> Any:
+    if member in GENERATED:
         return f"<{member}>"
     if isinstance(value, dict):
-        return {_member(settle(key)): settle(item, key) for key, item in value.items()}
+        return {_member(normalize(key)): normalize(item, key) for key, item in value.items()}
     if isinstance(value, list):
-        return [settle(item, member) for item in value]
+        return [normalize(item, member) for item in value]
     if member == "ProcessId":
         return "<pid>"
     if not isinstance(value, str):
@@ -193,7 +194,7 @@ def settle(value: Any, member: str = "") -> Any:
 
 
 def _member(name: str) -> str:
-    """HCN's own spelling of this one differs from one to the next, and is handed on as it is."""
+    """HCN spells this member in both ways, and the shim passes it on unchanged."""
     return "ID" if name == "Id" else name
 
 

@@ -1,8 +1,8 @@
-"""The recorded cases: what Microsoft's shim sent to HCS and answered, and which of them belong together.
+"""The recorded cases: the HCS calls and responses of Microsoft's shim, grouped by pod.
 
-A case is one file in `cases`: the spec, what the driver did (`run`), and every call that reached HCS or the guest.
-Cases of one pod were recorded one after the other on the same shim, so they are replayed so. PARITY_CASES names a
-directory with more of them.
+A case is one file in `cases`: the spec, the steps of the driver and their results (`run`), and every call to HCS or
+the guest. Cases of one pod were recorded in sequence with the same shim, and are replayed so. PARITY_CASES lists
+directories with more cases.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Case:
 
     @property
     def id(self) -> str:
-        """The task's: the scratch directory is named after it."""
+        """The id of the task: the name of the scratch directory."""
         for mount in self.run.get("rootfs") or []:
             return str(mount["source"]).rpartition("\\")[2]
         return str(self.run["scenario"])
 
     @property
     def is_ours(self) -> bool:
-        """It is in the repository."""
+        """Whether the case is in the repository."""
         return (CASES / f"{self.name}.json").exists()
 
     @property
     def attaches(self) -> bool:
-        """It goes on with a shim that an earlier case has started."""
+        """Whether the case continues with the shim that an earlier case started."""
         return "attach" in self.run["steps"]
 
     @property
@@ -59,7 +59,7 @@ def load(path: Path) -> Case:
 
 
 def groups() -> dict[str, list[Case]]:
-    """All cases by the name under which they are replayed: their own, or their pod's."""
+    """All cases by the name of their replay: that of the case, or that of its pod."""
     directories = [CASES, *(Path(name) for name in os.environ.get(MORE_CASES, "").split(":") if name)]
     cases = [load(path) for directory in directories for path in sorted(directory.glob("*.json"))]
     members: dict[str, list[Case]] = {}

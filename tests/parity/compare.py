@@ -1,5 +1,5 @@
-"""Compare what was recorded with what was replayed: a list of differences, each one line that stays the same from run
-to run, so that it can be listed with its reason."""
+"""Compares a recording with its replay. A difference is one line that is the same in every run, so that
+`tests.parity.expected` can list it with its reason."""
 
 from __future__ import annotations
 
@@ -24,34 +24,35 @@ def answers(recorded: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[
 def _answer(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
     if theirs["op"] != ours["op"]:
         return [f"is {ours['op']} here"]
-    if theirs["op"] == "Shutdown":  # whether the answer or the end of the connection is first is a race
+    if theirs["op"] == "Shutdown":  # a race: the response, or the close of the connection
         return []
     if "code" in theirs or "code" in ours:
         if theirs.get("code") != ours.get("code"):
             return [f"code {_code(theirs)}, here {_code(ours)}"]
-        if not _meaning(ours["text"]).startswith(_meaning(theirs["text"])):
+        if not _comparable(ours["text"]).startswith(_comparable(theirs["text"])):
             return [f"text {theirs['text']!r}, here {ours['text']!r}"]
         return []
     if "error" in theirs or "error" in ours:
         return [] if theirs.get("error") == ours.get("error") else [f"{theirs.get('error')}, here {ours.get('error')}"]
     differences = document(theirs["answer"], ours["answer"])
-    if theirs["op"] in ("Pids", "Stats"):  # a figure that is zero is not in a recording
+    if theirs["op"] in ("Pids", "Stats"):  # a recording omits values that are zero
         differences = [line for line in differences if not line.endswith("not in theirs")]
     return differences
 
 
-# Wine's words for a code of Windows: a sentence at the end.
-_OF_WINE = re.compile(r"(?<=: )[A-Z][\w' ]*\.( \(0x[0-9a-f]+\))?( \(first call\))?$")
+# Wine's message of a Windows error code, at the end of a text.
+_WINE_MESSAGE = re.compile(r"(?<=: )[A-Z][\w' ]*\.( \(0x[0-9a-f]+\))?( \(first call\))?$")
 
 
-def _meaning(text: str) -> str:
-    """What ours has to begin with: without Windows' words for its codes, which are Wine's, and without the class's."""
+def _comparable(text: str) -> str:
+    """The part of an error text that ours must begin with: without the messages of error codes, which come from Wine,
+    and without the name of the error class."""
     text = text.partition("\n")[0].partition("winapi error")[0].replace("\\\\", "\\")
-    text = _OF_WINE.sub("", text)
-    text = re.sub("(?<=guest RPC failure: ).*", "", text)  # which are the guest's own words
+    text = _WINE_MESSAGE.sub("", text)
+    text = re.sub("(?<=guest RPC failure: ).*", "", text)  # the text of the guest
     for kind in ("not found", "failed precondition", "already exists", "invalid argument", "not implemented"):
         text = text.removesuffix(kind).removesuffix(": ")
-    # What Go prints of a structure is nobody's business.
+    # Parity does not include Go's format of structures.
     for inner in (": CreateFile ", ": GetFileAttributesEx ", ": {", ": &{", "{Destination", "*layers."):
         text = text.partition(inner)[0]
     return text
@@ -62,7 +63,7 @@ def _code(answer: dict[str, Any]) -> str:
 
 
 def calls(recorded: list[Call], ours: list[Call]) -> list[str]:
-    """Steps that are missing, that are more, and documents that differ."""
+    """Missing calls (`-`), additional calls (`+`), and differences of documents."""
     differences = []
     matcher = difflib.SequenceMatcher(None, [call.key for call in recorded], [call.key for call in ours], False)
     for operation, first, last, our_first, our_last in matcher.get_opcodes():

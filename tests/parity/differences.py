@@ -6,28 +6,30 @@ from typing import Any
 
 from tests.parity import answers, calls, compare
 from tests.parity.cases import Case
-from tests.parity.environment import World
+from tests.parity.environment import CaseEnvironment
 
 LOG_FORWARDING = "LogForwardingSupported"
 
 
-def of(case: Case, given: list[dict[str, Any]], journal: list[dict[str, Any]], world: World) -> list[str]:
-    """`given` are our answers, `journal` what the emulator saw meanwhile."""
+def of(
+    case: Case, given: list[dict[str, Any]], journal: list[dict[str, Any]], environment: CaseEnvironment
+) -> list[str]:
+    """`given` are the responses of our shim, `journal` is the emulator's journal of the replay."""
     recorded = [answers.recorded(result) for result in case.run["results"]]
     lines = [f"answer {line}" for line in compare.answers(recorded, given)]
     if case.calls:
         their_hcs, their_guest = calls.recorded(case.calls)
-        our_hcs, our_guest = calls.replayed(journal, world.recorded)
+        our_hcs, our_guest = calls.replayed(journal, environment.recorded)
         if LOG_FORWARDING not in calls.capabilities(case.calls):
-            # Its guest could not, so nobody asked it to.
+            # The guest of the recording does not support it, so Microsoft's shim did not request it.
             our_guest = [call for call in our_guest if not _forwards_logs(call)]
         lines += [f"hcs {line}" for line in compare.calls(their_hcs, our_hcs)]
         lines += [f"guest {line}" for line in compare.calls(their_guest, our_guest)]
-    return [_settle(case, line) for line in lines]
+    return [_normalize(case, line) for line in lines]
 
 
 def outline(case: Case) -> list[str]:
-    """What a recording has: operations with their codes, calls by their names."""
+    """The content of a recording: operations with their codes, calls by their keys."""
     lines = []
     for result in case.run["results"]:
         one = answers.recorded(result)
@@ -35,10 +37,10 @@ def outline(case: Case) -> list[str]:
     hcs, guest = calls.recorded(case.calls)
     lines += [f"hcs {call.key}" for call in hcs] + [f"guest {call.key}" for call in guest]
     lines.append(f"hcs calls {len(hcs)}")
-    return [f"case {case.name}", *(_settle(case, line) for line in lines)]
+    return [f"case {case.name}", *(_normalize(case, line) for line in lines)]
 
 
-def _settle(case: Case, line: str) -> str:
+def _normalize(case: Case, line: str) -> str:
     words = [_word(case.id, word) for word in line.split(" ")]
     return " ".join(words)
 

@@ -1,7 +1,7 @@
-"""The world of the recordings: files, pipes and networks that the cases take for granted, below one directory.
+"""The prerequisites of the recorded cases: files, pipes and networks, below one directory.
 
-`C:\\layers\\2` is `<directory>/c/layers/2` here, and so on; specs and mounts are translated on their way in
-(`World.local`, `World.spec`), what comes out is translated back (`World.recorded`).
+`C:\\layers\\2` of a recording is `<directory>/c/layers/2` here. `CaseEnvironment.local` and `CaseEnvironment.spec`
+translate paths of mounts and specs, `CaseEnvironment.recorded` translates results back.
 """
 
 from __future__ import annotations
@@ -21,55 +21,57 @@ from tests.support.image import make_image
 
 TOOL = Path(__file__).parent / "tool.c"
 REPOSITORY = Path(__file__).resolve().parents[2]
-# One that nobody made.
-MISSING = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
+# The id of a namespace that must not exist.
+MISSING_ID = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
 DRIVE = re.compile(r"[Cc]:[\\/]([^\"'\]]*)")
-# The network of the recording: namespaces with one endpoint each, and endpoints in none, made before the first case.
+# The network of the recordings: namespaces with one endpoint each, and endpoints without a namespace, created before
+# the first case.
 NETWORK = """
 import json
 import sys
 from shim.hcs_bindings import network
 
 version = network.SCHEMA_VERSION
-made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": version})
+created = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": version})
 settings = {
-    "Name": "ep", "HostComputeNetwork": made["ID"], "MacAddress": "00-15-5D-00-00-01", "Dns": {},
+    "Name": "ep", "HostComputeNetwork": created["ID"], "MacAddress": "00-15-5D-00-00-01", "Dns": {},
     "IpConfigurations": [{"IpAddress": "10.0.0.2", "PrefixLength": 24}],
     "Routes": [{"NextHop": "10.0.0.1", "DestinationPrefix": "0.0.0.0/0"}], "SchemaVersion": version,
 }
 namespaces, endpoints = json.loads(sys.argv[1])
 for id in endpoints:
-    network.create_endpoint(made["ID"], settings, id)
+    network.create_endpoint(created["ID"], settings, id)
 for id in namespaces:
-    endpoint = network.create_endpoint(made["ID"], settings)
+    endpoint = network.create_endpoint(created["ID"], settings)
     network.create_namespace({"Type": "HostDefault", "SchemaVersion": version}, id)
     network.add_namespace_endpoint(id, endpoint["ID"])
 """
 
 
-def make_networks(specs: Iterable[dict[str, Any]], env: dict[str, str], made: set[str] | None = None) -> None:
-    """What specs take for granted. Ids that are in `made` are there already; those that are not join them."""
-    made = set() if made is None else made
-    wanted: tuple[list[str], list[str]] = ([], [])
+def create_networks(specs: Iterable[dict[str, Any]], env: dict[str, str], created: set[str] | None = None) -> None:
+    """Create the namespaces and endpoints of the specs, except for those in `created`, and add them to it."""
+    created = set() if created is None else created
+    requested: tuple[list[str], list[str]] = ([], [])
     for spec in specs:
         network = (spec.get("windows") or {}).get("network") or {}
         named = ([network["networkNamespace"]] if network.get("networkNamespace") else [], network.get("endpointList"))
-        for ids, found in zip(wanted, named, strict=True):
-            ids += [one for one in found or () if one not in (MISSING, *made)]
-            made |= set(ids)
-    if any(wanted):
-        command = [sys.executable, "-c", NETWORK, json.dumps(wanted)]
+        for ids, found in zip(requested, named, strict=True):
+            ids += [one for one in found or () if one not in (MISSING_ID, *created)]
+            created |= set(ids)
+    if any(requested):
+        command = [sys.executable, "-c", NETWORK, json.dumps(requested)]
         subprocess.run(command, env=env, cwd=REPOSITORY, check=True)
 
 
-def make_pipe(directory: Path) -> None:
-    """The one that cases mount, in the directory of an emulator."""
+def create_pipe(directory: Path) -> None:
+    """Create the named pipe that cases mount, in the directory of an emulator."""
     (directory / "pipe").mkdir(exist_ok=True)
     os.mkfifo(directory / "pipe" / "docker_engine")
 
 
-def make_files(root: Path) -> None:
-    """On what is drive C: to the cases. Programs are the machine's own, which is what the emulator's containers run."""
+def create_files(root: Path) -> None:
+    """Create the files of drive C: of the cases. Programs are those of this machine, which the emulator's containers
+    run."""
     base, top = root / "layers" / "1", root / "layers" / "2"
     make_image(base / "Files")
     for name in ("windows", "Windows/System32"):
@@ -84,17 +86,17 @@ def make_files(root: Path) -> None:
     (root / "hostdir" / "disk.vhdx").write_text('{"Size": 1073741824}')
 
 
-class World:
-    """The files, pipes and networks that the cases take for granted."""
+class CaseEnvironment:
+    """The files, pipes and networks that the cases require, on one emulator."""
 
     def __init__(self, emulator: Emulator, directory: Path, cases: list[Case]) -> None:
         self.root = directory / "c"
-        make_networks([case.spec for case in cases], emulator.env)
-        make_pipe(emulator.directory)
-        make_files(self.root)
+        create_networks([case.spec for case in cases], emulator.env)
+        create_pipe(emulator.directory)
+        create_files(self.root)
 
     def local(self, value: Any) -> Any:
-        """Paths of the host's drive C:, in any document, as they are called here."""
+        """Translate paths on drive C: of the host, in any document, to local ones."""
         if isinstance(value, dict):
             return {key: self.local(item) for key, item in value.items()}
         if isinstance(value, list):
@@ -109,7 +111,7 @@ class World:
         return str(self.root / match[1].replace("\\", "/")) if match else value
 
     def spec(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Only what names the host's files: the sources of mounts, layer folders, the VM's directories."""
+        """Translate only the paths of host files: sources of mounts, layer folders, directories of the VM."""
         spec = json.loads(json.dumps(spec))
         for mount in spec.get("mounts") or []:
             mount["source"] = self.local(mount.get("source", ""))
@@ -124,7 +126,7 @@ class World:
         return spec  # type: ignore[no-any-return]
 
     def recorded(self, value: Any) -> Any:
-        """The way back."""
+        """Translate local paths back to those of the recording."""
         if isinstance(value, dict):
             return {self.recorded(key): self.recorded(item) for key, item in value.items()}
         if isinstance(value, list):

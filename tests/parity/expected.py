@@ -1,8 +1,8 @@
-"""The differences from the recordings that are meant, each with its reason: a heading of docs/reference/parity.md.
+"""The intended differences from the recordings, each with its reason: a heading of docs/reference/parity.md.
 
-A difference is a line of `tests.parity.differences`, in which `<id>` is the case's task. It is allowed where the
-recording has all of `given`, and it is required where it has all of `when`: an entry that no longer holds makes the
-test fail. `when` is empty for what may or may not be seen, such as which of two threads was faster.
+A difference is a line of `tests.parity.differences`, in which `<id>` is the task of the case. It is allowed if the
+recording has all lines of `given`, and required if it has all lines of `when`: an outdated entry fails the test. `when`
+is empty for differences that may or may not occur, such as races.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def _has(recording: list[str], all_of: tuple[str, ...]) -> bool:
 
 SECOND_HANDLE = "A kill uses a second handle without callbacks"
 CLOSED_LATER = "The exit is published before the process handle is closed"
-LAST_FIGURES = "Stats are sampled once more at exit"
-EARLIER = "An invalid spec is refused before anything is created"
+STATS_AT_EXIT = "Stats are sampled once more at exit"
+REFUSED_EARLIER = "An invalid spec is refused before anything is created"
 LINUX = "Message types for Linux clients"
 RACES = "Races"
 DELETE = "`delete` releases the ledger and returns the real exit status"
-FREED = "A failed Create is cleaned up"
+CLEANED_UP = "A failed Create is cleaned up"
 EXECS_FIRST = "Execs are terminated before the container is shut down"
 NAMESPACE = "A namespace is deleted through HCN"
 GUEST_NETWORK = "The guest receives the resource type on removal"
@@ -58,31 +58,31 @@ EXPECTED = (
         (r"hcs HcsGetComputeSystemProperties <id>(@vm)?", r"hcs HcsCreateComputeSystem .*"),
     ),
     Expected(
-        LAST_FIGURES,
+        STATS_AT_EXIT,
         r"hcs \+ HcsGetComputeSystemProperties <id> Statistics",
         (r"answer Wait\(\) OK", r"hcs HcsSetProcessCallback <pid>"),
     ),
-    Expected(LAST_FIGURES, r"hcs \+ HcsGetComputeSystemProperties <id>@vm Statistics,Memory"),
-    Expected(LAST_FIGURES, r"guest [+-] guest:GetProperties .*"),
-    Expected(LAST_FIGURES, r"guest guest:GetProperties .*: Query.PropertyTypes\[0\] is .*"),
-    Expected(LAST_FIGURES, r"answer (Pids|Stats): code Unknown, here OK", (r"answer Pids Unknown",)),
+    Expected(STATS_AT_EXIT, r"hcs \+ HcsGetComputeSystemProperties <id>@vm Statistics,Memory"),
+    Expected(STATS_AT_EXIT, r"guest [+-] guest:GetProperties .*"),
+    Expected(STATS_AT_EXIT, r"guest guest:GetProperties .*: Query.PropertyTypes\[0\] is .*"),
+    Expected(STATS_AT_EXIT, r"answer (Pids|Stats): code Unknown, here OK", (r"answer Pids Unknown",)),
     Expected(
         "Stdio is closed when Create fails",
         r"answer after-failed-create: it is .*, here \"released\"",
         (r"answer after-failed-create OK",),
     ),
     Expected(
-        EARLIER,
+        REFUSED_EARLIER,
         r"hcs - (CreateSandbox|Activate|Prepare|Unprepare|Deactivate)Layer",
         (r"case (?!own-fail-).*", r"answer Create Unknown", r"hcs CreateSandboxLayer", r"hcs calls 6"),
     ),
-    Expected(EARLIER, r"hcs - GetLayerMountPath"),
-    Expected(EARLIER, r"(hcs|guest) - .*", given=(REFUSED,)),
-    Expected(FREED, r"hcs \+ HcsOpenComputeSystem <id>@vm", given=(REFUSED,)),
+    Expected(REFUSED_EARLIER, r"hcs - GetLayerMountPath"),
+    Expected(REFUSED_EARLIER, r"(hcs|guest) - .*", given=(REFUSED,)),
+    Expected(CLEANED_UP, r"hcs \+ HcsOpenComputeSystem <id>@vm", given=(REFUSED,)),
     Expected(
-        FREED, r"hcs \+ Hcn(OpenNamespace|ModifyNamespace {2}Remove {2}Endpoint|DeleteNamespace)", given=(REFUSED,)
+        CLEANED_UP, r"hcs \+ Hcn(OpenNamespace|ModifyNamespace {2}Remove {2}Endpoint|DeleteNamespace)", given=(REFUSED,)
     ),
-    Expected(FREED, r"hcs \+ HcsModifyServiceSettings", given=(REFUSED, r"hcs HcsModifyServiceSettings")),
+    Expected(CLEANED_UP, r"hcs \+ HcsModifyServiceSettings", given=(REFUSED, r"hcs HcsModifyServiceSettings")),
     Expected("A second Create is refused at once", r"answer Create: code Unknown, here AlreadyExists"),
     Expected(
         "A failed VM start fails Create", r"answer Create: text .*handle has already been closed', .*"
@@ -105,7 +105,7 @@ EXPECTED = (
         r"answer Pids: \[\d+\]\.(details is missing|type is .*)",
         (r"answer Pids OK", r"hcs HcsGetComputeSystemProperties <id> ProcessList"),
     ),
-    Expected(LINUX, r"answer Stats: (figures is missing|type is .*)"),
+    Expected(LINUX, r"answer Stats: (values is missing|type is .*)"),
     Expected("VM memory under Wine", r"answer Stats: code Unknown, here OK"),
     Expected(
         "Pause calls HCS",
@@ -141,7 +141,7 @@ EXPECTED = (
         r"guest [+-] guest:ModifySettings \S+ Remove( {2}Network)?",
         (r"guest guest:ModifySettings \S+ Remove",),
     ),
-    # The emulator's guest refused Microsoft's request, whose shim then left the rest as it was.
+    # The emulator's guest refused the request of Microsoft's shim, which then skipped the rest.
     Expected(
         GUEST_NETWORK, r"hcs \+ HcsModifyComputeSystem <id>@vm Remove VirtualMachine/Devices/NetworkAdapters/<guid>"
     ),

@@ -1,7 +1,7 @@
-"""Record cases of our own: Microsoft's shim, unmodified, under Wine on the emulator.
+"""Records more cases: Microsoft's unmodified shim, under Wine, with the emulator.
 
-`python -m tests.parity.record [NAME …]` runs what `wishes.py` lists and writes `cases/own-NAME.json`, in the form of
-the recordings that there are. It needs what the tests under Wine need.
+`python -m tests.parity.record [NAME …]` runs the scenarios of `scenarios.py` and writes `cases/own-NAME.json`, in the
+format of the other recordings. It has the prerequisites of tests/wine.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import Any
 
 from tests.parity import calls
 from tests.parity.cases import CASES
-from tests.parity.environment import TOOL, make_files, make_networks, make_pipe
-from tests.parity.scenarios import WISHES
+from tests.parity.environment import TOOL, create_files, create_networks, create_pipe
+from tests.parity.scenarios import SCENARIOS
 from tests.wine.conftest import ROOT, Machine, go_programs, with_pdeathsig
 
 BUILD = "18362"
 PROGRAM = "containerd-shim-runhcs-v1.exe"
 
 
-class Studio(Machine):
-    """The machine of the tests under Wine, with a journal, and with the files that cases take for granted."""
+class RecordingMachine(Machine):
+    """The machine of the tests under Wine, with a journal, and with the files that the cases require."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -45,47 +45,50 @@ class Studio(Machine):
         command += ["--build", BUILD, "--journal", str(self.journal)]
         with open(self.directory / "service.log", "wb") as log:
             self._service = subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=log, stdout=log)
-        end = time.monotonic() + 60
+        deadline = time.monotonic() + 60
         while not (self.emulator / "loopback").exists():
-            assert self._service.poll() is None and time.monotonic() < end, (self.directory / "service.log").read_text()
+            log_text = (self.directory / "service.log").read_text()
+            assert self._service.poll() is None and time.monotonic() < deadline, log_text
             time.sleep(0.05)
 
-    def furnish(self) -> None:
-        make_pipe(self.emulator)
-        (self.drive / "rival").mkdir()
-        shutil.copy(go_programs("hcsshim") / PROGRAM, self.drive / "rival")
+    def create_case_files(self) -> None:
+        create_pipe(self.emulator)
+        (self.drive / "hcsshim").mkdir()
+        shutil.copy(go_programs("hcsshim") / PROGRAM, self.drive / "hcsshim")
         for path in ("bundles", "snapshots"):
             (self.drive / path).mkdir()
-        make_files(self.drive)
-        # A VM runs programs of the machine, a container on the host runs Wine's.
+        create_files(self.drive)
+        # A VM runs programs of this machine, a container on the host runs Windows programs under Wine.
         tool = [TOOL, "-o", self.drive / "tool.exe"]
         subprocess.run(["x86_64-w64-mingw32-gcc", "-O1", "-s", *tool], check=True)
 
-    def record(self, wishes: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Cases by their names: one, or those of a pod."""
-        asked = [{"id": name, "rootfs": _rootfs(name), **wish} for name, wish in wishes.items()]
-        make_networks([wish["spec"] for wish in asked], self.environment, self._networks)
-        question, answer = (self.drive / "bundles" / f"{next(iter(wishes))}.{kind}" for kind in ("wish", "answers"))
-        question.write_text(json.dumps({"wishes": asked, "journal": _seen_from_wine(self.journal)}))
-        if fault := asked[0].get("fail"):
+    def record(self, scenarios: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """The recorded cases by name: one, or those of a pod."""
+        requests = [{"id": name, "rootfs": _rootfs(name), **scenario} for name, scenario in scenarios.items()]
+        create_networks([scenario["spec"] for scenario in requests], self.environment, self._networks)
+        first = next(iter(scenarios))
+        request_file, result_file = (self.drive / "bundles" / f"{first}.{kind}" for kind in ("scenarios", "results"))
+        request_file.write_text(json.dumps({"scenarios": requests, "journal": _seen_from_wine(self.journal)}))
+        if fault := requests[0].get("fail"):
             call, _, code = fault.partition("=")
             self._control("fault-add", call=call, nth=1, error=int(code, 16))
         done = self.run(
             r"C:\python\python.exe",
             _seen_from_wine(ROOT / "tests/parity/record_driver.py"),
-            rf"C:\rival\{PROGRAM}",
-            *(rf"C:\bundles\{path.name}" for path in (question, answer)),
+            rf"C:\hcsshim\{PROGRAM}",
+            *(rf"C:\bundles\{path.name}" for path in (request_file, result_file)),
         )
         self._control("fault-clear")
-        assert answer.exists(), done.stdout.decode(errors="replace")
+        assert result_file.exists(), done.stdout.decode(errors="replace")
         journal = [json.loads(line) for line in self.journal.read_text().splitlines()]
         recorded = {}
-        for name, wish, told in zip(wishes, asked, json.loads(answer.read_text()), strict=True):
-            run = {key: wish.get(key) for key in ("options", "rootfs", "steps", "execs", "updates") if wish.get(key)}
-            run |= {"results": told["results"], "scenario": wish["id"], "fail": wish.get("fail", "")}
-            lines = journal[slice(*told["lines"])]
+        for name, scenario, response in zip(scenarios, requests, json.loads(result_file.read_text()), strict=True):
+            members = ("options", "rootfs", "steps", "execs", "updates")
+            run = {key: scenario.get(key) for key in members if scenario.get(key)}
+            run |= {"results": response["results"], "scenario": scenario["id"], "fail": scenario.get("fail", "")}
+            lines = journal[slice(*response["lines"])]
             seen = calls.replayed(lines, self._recorded)
-            recorded[name] = {"spec": wish["spec"], "run": run, "calls": _written(*seen)}
+            recorded[name] = {"spec": scenario["spec"], "run": run, "calls": _written(*seen)}
         return recorded
 
     def _control(self, command: str, **arguments: Any) -> None:
@@ -93,8 +96,8 @@ class Studio(Machine):
             connection.settimeout(60)
             connection.connect(str(self.emulator / "control.sock"))
             connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
-            answer = json.loads(connection.makefile().readline())
-        assert answer["ok"], answer
+            response = json.loads(connection.makefile().readline())
+        assert response["ok"], response
 
     def _recorded(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -120,7 +123,7 @@ def _rootfs(name: str) -> list[dict[str, Any]]:
 
 
 def _written(hcs: list[calls.Call], guest: list[calls.Call]) -> list[dict[str, Any]]:
-    """Calls in the form of the recordings that there are."""
+    """The calls in the format of the other recordings."""
     entries: list[dict[str, Any]] = []
     for call in hcs:
         entry: dict[str, Any] = {"dll": "hcs", "call": call.name}
@@ -148,20 +151,20 @@ def _written(hcs: list[calls.Call], guest: list[calls.Call]) -> list[dict[str, A
 
 def main(names: list[str]) -> None:
     directory = Path(tempfile.mkdtemp(prefix="record-"))
-    studio = Studio(directory)
+    machine = RecordingMachine(directory)
     try:
-        studio.set_up()
-        studio.furnish()
-        for name, wish in WISHES.items():
+        machine.set_up()
+        machine.create_case_files()
+        for name, scenario in SCENARIOS.items():
             if names and name not in names:
                 continue
-            members = wish.get("pod") or {"": wish}
-            recorded = studio.record({f"own-{name}{member}": one for member, one in members.items()})
+            members = scenario.get("pod") or {"": scenario}
+            recorded = machine.record({f"own-{name}{member}": one for member, one in members.items()})
             for full, case in recorded.items():
                 (CASES / f"{full}.json").write_text(json.dumps(case, indent=1) + "\n")
                 print(full, flush=True)
     finally:
-        studio.tear_down()
+        machine.tear_down()
         shutil.rmtree(directory, ignore_errors=True)
 
 

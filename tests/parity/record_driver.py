@@ -1,7 +1,7 @@
-"""The driver of our own recordings, run inside Wine: `python.exe record_driver.py SHIM WISHES ANSWERS`.
+"""The driver of `tests.parity.record`, run under Wine: `python.exe record_driver.py SHIM SCENARIOS RESULTS`.
 
-It does what the wishes' steps say, one wish after the other, with the words of the recordings that there are, and
-writes down every answer. The wishes of one file are of one pod, or there is only one.
+It performs the steps of the scenarios in sequence and writes every response in the format of the other recordings. The
+scenarios of one file are those of one pod, or there is only one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.parity.answers import failure, figures, plain, process_details
+from tests.parity.answers import failure, process_details, stats_text, to_json
 from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
 from tests.wine.driver import Events, Pipe, Shim
 
@@ -33,7 +33,7 @@ class Recorded(Shim):
 
 
 class Machine:
-    """What the wishes of one file have in common."""
+    """The shims, tasks and events of the scenarios of one file."""
 
     def __init__(self, program: str, journal: str, name: str) -> None:
         self.program = program
@@ -43,7 +43,7 @@ class Machine:
         self.tasks: dict[str, Any] = {}
 
     def lines(self) -> int:
-        """How much HCS has been asked so far."""
+        """The number of lines in the journal so far."""
         if not os.path.exists(self.journal):
             return 0
         with open(self.journal, "rb") as file:
@@ -51,10 +51,10 @@ class Machine:
 
 
 class Driver:
-    def __init__(self, machine: Machine, wish: dict[str, Any]) -> None:
+    def __init__(self, machine: Machine, scenario: dict[str, Any]) -> None:
         self.machine = machine
-        self.wish = wish
-        self.id = wish["id"]
+        self.scenario = scenario
+        self.id = scenario["id"]
         self.results: list[dict[str, Any]] = []
         self.pipes: dict[str, Pipe] = {}
         self.seen = len(machine.events.topics)
@@ -63,27 +63,28 @@ class Driver:
     def task(self) -> Any:
         return self.machine.tasks[self.id]
 
-    def note(self, operation: str, ask: Callable[[], Any]) -> bool:
+    def record_result(self, operation: str, call: Callable[[], Any]) -> bool:
         try:
-            answer = ask()
+            answer = call()
         except (StatusError, ClosedError) as error:
             why = failure(error)
             text = f"rpc error: code = {why['code']} desc = {why['text']}" if "code" in why else why["error"]
             self.results.append({"op": operation, "error": text})
             return False
-        told = answer if isinstance(answer, str) else json.dumps(answer or {})
-        self.results.append({"op": operation, "result": told})
+        text = answer if isinstance(answer, str) else json.dumps(answer or {})
+        self.results.append({"op": operation, "result": text})
         return True
 
     def run(self) -> list[dict[str, Any]]:
-        for step in self.wish["steps"]:
+        for step in self.scenario["steps"]:
             name, _, argument = step.partition(":")
             if not getattr(self, f"do_{name}")(argument):
                 break
         return self.results
 
     def do_start(self, _: str) -> bool:
-        shim = Recorded(self.machine.program, "C:\\bundles", self.id, "", self.machine.events, spec=self.wish["spec"])
+        spec = self.scenario["spec"]
+        shim = Recorded(self.machine.program, "C:\\bundles", self.id, "", self.machine.events, spec=spec)
         try:
             self.machine.tasks[self.id] = shim.start()
         except AssertionError:
@@ -98,9 +99,9 @@ class Driver:
         return True
 
     def do_connect(self, _: str) -> bool:
-        if "attach" not in self.wish["steps"]:
+        if "attach" not in self.scenario["steps"]:
             self.results.append({"op": "dial"})
-        self.note("Connect", lambda: plain(self.task.connect()))
+        self.record_result("Connect", lambda: to_json(self.task.connect()))
         return True
 
     def do_ls(self, _: str) -> bool:
@@ -112,21 +113,21 @@ class Driver:
         fields: dict[str, Any] = {"terminal": terminal}
         names = ["stdout"] if terminal else ["stdout", "stderr"]
         written = ("stdin", "" if name == "init" else name)
-        if any(step.partition(":")[::2] == written for step in self.wish["steps"]):
+        if any(step.partition(":")[::2] == written for step in self.scenario["steps"]):
             names.append("stdin")
         for stream in names:
             full = f"{name}-{stream}"
-            while full in self.pipes:  # an exec that is asked for again
+            while full in self.pipes:  # a repeated exec
                 full += "-again"
             self.pipes[full] = Pipe(f"containerd-{self.id}-{full}")
             fields[stream] = self.pipes[full].path
         return fields
 
     def do_create(self, _: str) -> bool:
-        fields = self.streams("init", bool((self.wish["spec"].get("process") or {}).get("terminal")))
-        rootfs = [Mount(**mount) for mount in self.wish["rootfs"] or []]
-        given = options(self.wish.get("options"))
-        if self.note("Create", lambda: plain(self.task.create(rootfs=rootfs, options=given, **fields))):
+        fields = self.streams("init", bool((self.scenario["spec"].get("process") or {}).get("terminal")))
+        rootfs = [Mount(**mount) for mount in self.scenario["rootfs"] or []]
+        given = options(self.scenario.get("options"))
+        if self.record_result("Create", lambda: to_json(self.task.create(rootfs=rootfs, options=given, **fields))):
             return True
         time.sleep(HELD_SECONDS)
         held = any(not pipe._ended.is_set() for pipe in self.pipes.values())
@@ -136,61 +137,61 @@ class Driver:
         return False
 
     def do_state(self, exec_id: str) -> bool:
-        self.note("State", lambda: plain(self.task.state(exec_id)))
+        self.record_result("State", lambda: to_json(self.task.state(exec_id)))
         return True
 
     def do_run(self, exec_id: str) -> bool:
-        self.note("Start", lambda: plain(api.StartResponse(pid=self.task.start(exec_id))))
+        self.record_result("Start", lambda: to_json(api.StartResponse(pid=self.task.start(exec_id))))
         return True
 
     def do_wait(self, exec_id: str) -> bool:
-        self.note(f"Wait({exec_id})", lambda: plain(self.task.wait(exec_id)))
+        self.record_result(f"Wait({exec_id})", lambda: to_json(self.task.wait(exec_id)))
         return True
 
     def do_delete(self, exec_id: str) -> bool:
-        self.note(f"Delete({exec_id})", lambda: plain(self.task.delete(exec_id)))
+        self.record_result(f"Delete({exec_id})", lambda: to_json(self.task.delete(exec_id)))
         return True
 
     def do_kill(self, argument: str) -> bool:
-        exec_id, signal, *everybody = argument.split(",")
-        ask = self.task.kill
-        self.note(f'Kill("{exec_id}",{signal})', lambda: ask(int(signal), exec_id, all=bool(everybody)))
+        exec_id, signal, *all_processes = argument.split(",")
+        kill = self.task.kill
+        self.record_result(f'Kill("{exec_id}",{signal})', lambda: kill(int(signal), exec_id, all=bool(all_processes)))
         return True
 
     def do_exec(self, exec_id: str) -> bool:
-        process = (self.wish.get("execs") or {}).get(exec_id, EXEC)
+        process = (self.scenario.get("execs") or {}).get(exec_id, EXEC)
         fields = self.streams(exec_id, bool(process.get("terminal")))
-        self.note(f"Exec({exec_id})", lambda: self.task.exec(exec_id, process, **fields))
+        self.record_result(f"Exec({exec_id})", lambda: self.task.exec(exec_id, process, **fields))
         return True
 
     def do_update(self, which: str) -> bool:
-        update = (self.wish.get("updates") or [{"resources": UPDATE}])[int(which or 0)]
+        update = (self.scenario.get("updates") or [{"resources": UPDATE}])[int(which or 0)]
         kind = UPDATE_TYPES[update.get("type", "WindowsResources")]
-        self.note("Update", lambda: self.task.update(update["resources"], kind, update.get("annotations")))
+        self.record_result("Update", lambda: self.task.update(update["resources"], kind, update.get("annotations")))
         return True
 
     def do_resize(self, exec_id: str) -> bool:
-        self.note("ResizePty", lambda: self.task.resize(*SIZE, exec_id))
+        self.record_result("ResizePty", lambda: self.task.resize(*SIZE, exec_id))
         return True
 
     def do_pids(self, _: str) -> bool:
-        self.note("Pids", lambda: process_details(self.task.pids()))
+        self.record_result("Pids", lambda: process_details(self.task.pids()))
         return True
 
     def do_stats(self, _: str) -> bool:
-        self.note("Stats", lambda: figures(self.task.stats()))
+        self.record_result("Stats", lambda: stats_text(self.task.stats()))
         return True
 
     def do_pause(self, _: str) -> bool:
-        self.note("Pause", self.task.pause)
+        self.record_result("Pause", self.task.pause)
         return True
 
     def do_resume(self, _: str) -> bool:
-        self.note("Resume", self.task.resume)
+        self.record_result("Resume", self.task.resume)
         return True
 
     def do_checkpoint(self, _: str) -> bool:
-        self.note("Checkpoint", self.task.checkpoint)
+        self.record_result("Checkpoint", self.task.checkpoint)
         return True
 
     def do_stdin(self, exec_id: str) -> bool:
@@ -198,7 +199,7 @@ class Driver:
         return True
 
     def do_closeio(self, exec_id: str) -> bool:
-        self.note("CloseIO", lambda: self.task.close_io(exec_id))
+        self.record_result("CloseIO", lambda: self.task.close_io(exec_id))
         return True
 
     def do_io(self, exec_id: str) -> bool:
@@ -206,7 +207,7 @@ class Driver:
             stream: self.pipes[name].text() if (name := f"{exec_id or 'init'}-{stream}") in self.pipes else ""
             for stream in ("stdout", "stderr")
         }
-        text = " ".join(f"{stream}={json.dumps(told)}" for stream, told in read.items())
+        text = " ".join(f"{stream}={json.dumps(text)}" for stream, text in read.items())
         self.results.append({"op": f"io({exec_id})", "result": text})
         return True
 
@@ -215,8 +216,8 @@ class Driver:
         return True
 
     def do_shutdown(self, _: str) -> bool:
-        """A member of a pod asks, too, and its shim stays."""
-        self.note("Shutdown", lambda: self.task.shutdown())
+        """A member of a pod requests it, too, and its shim keeps running."""
+        self.record_result("Shutdown", lambda: self.task.shutdown())
         shim = self.machine.shims[self.id]
         if shim.address.endswith(f"-{self.id}-pipe"):
             shim.gone()
@@ -224,7 +225,7 @@ class Driver:
 
     def do_deletecmd(self, _: str) -> bool:
         answer = api.DeleteResponse.decode(self.machine.shims[self.id].delete())
-        self.results.append({"op": "delete-cmd", "result": f"stdout={json.dumps(plain(answer))} stderr="})
+        self.results.append({"op": "delete-cmd", "result": f"stdout={json.dumps(to_json(answer))} stderr="})
         return True
 
     def do_events(self, _: str) -> bool:
@@ -234,19 +235,19 @@ class Driver:
         return True
 
 
-def main(program: str, question: str, answers: str) -> None:
-    with open(question) as file:
-        asked = json.load(file)
-    machine = Machine(program, asked["journal"], asked["wishes"][0]["id"])
+def main(program: str, request_path: str, result_path: str) -> None:
+    with open(request_path) as file:
+        requests = json.load(file)
+    machine = Machine(program, requests["journal"], requests["scenarios"][0]["id"])
     found = []
-    for wish in asked["wishes"]:
+    for scenario in requests["scenarios"]:
         begin = machine.lines()
-        results = Driver(machine, wish).run()
+        results = Driver(machine, scenario).run()
         time.sleep(SETTLE_SECONDS)
         found.append({"results": results, "lines": [begin, machine.lines()]})
-    with open(answers, "w") as file:
+    with open(result_path, "w") as file:
         json.dump(found, file)
-    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+    os._exit(0)  # do not wait for threads of pipes that were not closed
 
 
 if __name__ == "__main__":

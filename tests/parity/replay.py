@@ -1,4 +1,4 @@
-"""Replay a recorded case through the shim, as the driver of the recording did: the same spec, requests and order."""
+"""Replays a recorded case with our shim: the spec, the requests and the order of the recording."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import Any
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.parity.answers import failure, plain, process_list, statistics
+from tests.parity.answers import failure, process_list, statistics, to_json
 from tests.parity.cases import Case
-from tests.parity.environment import World
+from tests.parity.environment import CaseEnvironment
 from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 Answer = dict[str, Any]
 
 
 class Stream:
-    """A FIFO that the driver reads to its end, or writes to."""
+    """A FIFO that the driver reads until end of file, or writes to."""
 
     def __init__(self, path: Path, written: bool = False) -> None:
         os.mkfifo(path)
@@ -42,17 +42,17 @@ class Stream:
             with open(self.path, "rb") as file:
                 self.data = file.read()
         except FileNotFoundError:
-            pass  # nobody ever opened it, and the test is over
+            pass  # it was never opened, and the test has finished
 
     def write(self, data: bytes) -> None:
         os.write(self._descriptor, data)
 
     def text(self) -> str:
         if self._thread.is_alive():
-            # Nobody may ever have opened it for writing.
+            # It may never have been opened for writing.
             descriptor = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
             os.close(descriptor)
-            self._thread.join(PATIENCE)
+            self._thread.join(TIMEOUT)
         return self.data.decode().replace("\r\n", "\n")
 
     def is_held(self) -> bool:
@@ -66,12 +66,12 @@ class Stream:
 
 
 class Replay:
-    """One group of cases, on one emulator. `answers` has a list per case, in the recording's own words."""
+    """One group of cases, on one emulator. `run` returns the responses of a case in the format of the recordings."""
 
-    def __init__(self, emulator: Emulator, shims: Shims, world: World) -> None:
+    def __init__(self, emulator: Emulator, shims: Shims, environment: CaseEnvironment) -> None:
         self.emulator = emulator
         self.shims = shims
-        self.world = world
+        self.environment = environment
         self._shims: dict[str, Shim] = {}
         self._streams: dict[str, Stream] = {}
         self._events_seen = 0
@@ -92,7 +92,7 @@ class Scenario:
         self.id = case.id
         self.answers: list[Answer] = []
         self.failed = False
-        self.wanted_events = _count_events(case)
+        self.expected_events = _count_events(case)
 
     @property
     def shim(self) -> Shim:
@@ -110,19 +110,19 @@ class Scenario:
                 break
         return self.answers
 
-    def note(self, operation: str, ask: Callable[[], Any]) -> bool:
+    def record_result(self, operation: str, call: Callable[[], Any]) -> bool:
         try:
-            answer = ask()
+            answer = call()
         except (StatusError, ClosedError) as error:
-            self.answers.append({"op": operation, **self.replay.world.recorded(failure(error))})
+            self.answers.append({"op": operation, **self.replay.environment.recorded(failure(error))})
             return False
         self.answers.append({"op": operation, "answer": answer})
         return True
 
-    # The steps, by the driver's names.
+    # The steps, by their names in the recordings.
 
     def do_start(self, _: str) -> None:
-        spec = self.replay.world.spec(self.case.spec)
+        spec = self.replay.environment.spec(self.case.spec)
         bundle = self.shims.bundle(self.id, spec)
         result = self.shims.command(self.id, "start", bundle)
         if result.returncode:
@@ -145,7 +145,7 @@ class Scenario:
     def do_connect(self, _: str) -> None:
         if not self.case.attaches:
             self.answers.append({"op": "dial", "answer": None})
-        self.note("Connect", lambda: plain(self.shim.connect()))
+        self.record_result("Connect", lambda: to_json(self.shim.connect()))
 
     def do_create(self, _: str) -> None:
         process = self.case.spec.get("process") or {}
@@ -154,13 +154,13 @@ class Scenario:
             terminal=bool(process.get("terminal")),
         )  # fmt: skip
         rootfs = [
-            Mount(type=mount["type"], source=self.replay.world.local(mount["source"]),
-                  options=self.replay.world.local(mount.get("options") or []))
+            Mount(type=mount["type"], source=self.replay.environment.local(mount["source"]),
+                  options=self.replay.environment.local(mount.get("options") or []))
             for mount in self.case.run.get("rootfs") or []
         ]  # fmt: skip
-        if self.note(
+        if self.record_result(
             "Create",
-            lambda: plain(self.shim.create(rootfs=rootfs, options=options(self.case.run.get("options")), **fields)),
+            lambda: to_json(self.shim.create(rootfs=rootfs, options=options(self.case.run.get("options")), **fields)),
         ):
             return
         self.answers.append({"op": "after-failed-create", "answer": self._still_held()})
@@ -170,7 +170,7 @@ class Scenario:
 
     def _still_held(self) -> str:
         streams = [stream for name, stream in self.replay._streams.items() if name.startswith(f"{self.id}-")]
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while any(stream.is_held() for stream in streams) and time.monotonic() < deadline:
             for stream in streams:
                 stream.text()
@@ -183,7 +183,7 @@ class Scenario:
             if (stream == "stdin" and not stdin) or (stream == "stderr" and terminal):
                 continue
             full = f"{self.id}-{name}-{stream}"
-            while full in self.replay._streams:  # an exec that is asked for again
+            while full in self.replay._streams:  # a repeated exec
                 full += "-again"
             opened = Stream(self.shims.directory / f"containerd-{full}", written=stream == "stdin")
             self.replay._streams[full] = opened
@@ -196,63 +196,63 @@ class Scenario:
     def do_exec(self, exec_id: str) -> None:
         process = self.case.run.get("execs", {}).get(exec_id, EXEC)
         fields = self._streams(exec_id, stdin=self._is_written(exec_id), terminal=bool(process.get("terminal")))
-        self.note(f"Exec({exec_id})", lambda: self.shim.exec(exec_id, process, **fields) or {})
+        self.record_result(f"Exec({exec_id})", lambda: self.shim.exec(exec_id, process, **fields) or {})
 
     def do_state(self, exec_id: str) -> None:
-        self.note("State", lambda: plain(self.shim.state(exec_id)))
+        self.record_result("State", lambda: to_json(self.shim.state(exec_id)))
 
     def do_run(self, exec_id: str) -> None:
-        self.note("Start", lambda: plain(api.StartResponse(pid=self.shim.start(exec_id))))
+        self.record_result("Start", lambda: to_json(api.StartResponse(pid=self.shim.start(exec_id))))
 
     def do_wait(self, exec_id: str) -> None:
-        self.note(f"Wait({exec_id})", lambda: plain(self.shim.wait(exec_id, timeout=PATIENCE)))
+        self.record_result(f"Wait({exec_id})", lambda: to_json(self.shim.wait(exec_id, timeout=TIMEOUT)))
 
     def do_delete(self, exec_id: str) -> None:
-        self.note(f"Delete({exec_id})", lambda: plain(self.shim.delete(exec_id)))
+        self.record_result(f"Delete({exec_id})", lambda: to_json(self.shim.delete(exec_id)))
 
     def do_kill(self, argument: str) -> None:
-        exec_id, signal, *everybody = argument.split(",")
-        self.note(
-            f'Kill("{exec_id}",{signal})', lambda: self.shim.kill(int(signal), exec_id, all=bool(everybody)) or {}
+        exec_id, signal, *all_processes = argument.split(",")
+        self.record_result(
+            f'Kill("{exec_id}",{signal})', lambda: self.shim.kill(int(signal), exec_id, all=bool(all_processes)) or {}
         )
 
     def do_pids(self, _: str) -> None:
-        self.note("Pids", lambda: process_list(self.shim.pids()))
+        self.record_result("Pids", lambda: process_list(self.shim.pids()))
 
     def do_stats(self, _: str) -> None:
-        self.note("Stats", lambda: statistics(self.shim.stats()))
+        self.record_result("Stats", lambda: statistics(self.shim.stats()))
 
     def do_update(self, which: str) -> None:
         update = (self.case.run.get("updates") or [{"resources": UPDATE}])[int(which or 0)]
         resources, kind = update["resources"], UPDATE_TYPES[update.get("type", "WindowsResources")]
         if "HostPath" in (resources or {}):
-            resources = {**resources, "HostPath": self.replay.world.local(resources["HostPath"])}
+            resources = {**resources, "HostPath": self.replay.environment.local(resources["HostPath"])}
         given = update.get("annotations")
-        self.note("Update", lambda: self.shim.update(resources, kind, given) or {})
+        self.record_result("Update", lambda: self.shim.update(resources, kind, given) or {})
 
     def do_pause(self, _: str) -> None:
-        self.note("Pause", lambda: self.shim.pause() or {})
+        self.record_result("Pause", lambda: self.shim.pause() or {})
 
     def do_resume(self, _: str) -> None:
-        self.note("Resume", lambda: self.shim.resume() or {})
+        self.record_result("Resume", lambda: self.shim.resume() or {})
 
     def do_checkpoint(self, _: str) -> None:
-        self.note("Checkpoint", lambda: self.shim.checkpoint() or {})
+        self.record_result("Checkpoint", lambda: self.shim.checkpoint() or {})
 
     def do_resize(self, exec_id: str) -> None:
-        self.note("ResizePty", lambda: self.shim.resize(*SIZE, exec_id) or {})
+        self.record_result("ResizePty", lambda: self.shim.resize(*SIZE, exec_id) or {})
 
     def do_stdin(self, exec_id: str) -> None:
         self.replay._streams[f"{self.id}-{exec_id or 'init'}-stdin"].write(INPUT)
 
     def do_closeio(self, exec_id: str) -> None:
-        self.note("CloseIO", lambda: self.shim.close_io(exec_id) or {})
+        self.record_result("CloseIO", lambda: self.shim.close_io(exec_id) or {})
 
     def do_sleep(self, milliseconds: str) -> None:
-        """The driver gave things time here; nothing below depends on it."""
+        """A pause of the recording. The replay does not need it."""
 
     def do_shutdown(self, _: str) -> None:
-        self.note("Shutdown", lambda: self.shim.shutdown() or {})
+        self.record_result("Shutdown", lambda: self.shim.shutdown() or {})
 
     def do_io(self, exec_id: str) -> None:
         streams = self.replay._streams
@@ -268,13 +268,13 @@ class Scenario:
         received = self.shims.events.messages
         seen = self.replay._events_seen
         try:
-            eventually(lambda: len(received) - seen >= self.wanted_events, "the events", 10)
+            eventually(lambda: len(received) - seen >= self.expected_events, "the events", 10)
         except AssertionError:
-            pass  # the comparison will say which are missing
+            pass  # the comparison reports the missing ones
         self.answers.append({"op": "events", "answer": [topic for topic, _ in received[seen:]]})
 
     def do_deletecmd(self, _: str) -> None:
-        self.note("delete-cmd", lambda: plain(self.shim.delete_command()))
+        self.record_result("delete-cmd", lambda: to_json(self.shim.delete_command()))
 
 
 def _count_events(case: Case) -> int:

@@ -1,4 +1,4 @@
-"""Requests in the words of the recordings, as messages."""
+"""The requests of the recordings as messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as PackedAny
 
-# What the driver of the recordings sent where their steps do not say it.
+# The defaults of the driver of the recordings, where a step has no argument.
 EXEC = {
     "args": ["C:\\tool.exe", "exit", "7"],
     "cwd": "C:\\",

@@ -1,4 +1,4 @@
-"""What our own recordings are of: each a spec, options and steps that the shared ones do not have."""
+"""The scenarios of `tests.parity.record`: each has a spec, options and steps that the other recordings do not have."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def in_vm(**members: Any) -> dict[str, Any]:
     return once(options=HYPERVISOR, **members)
 
 
-def lasting(*steps: str, **more: Any) -> dict[str, Any]:
+def long_running(*steps: str, **more: Any) -> dict[str, Any]:
     end = ["kill:,9", "wait", "delete", "shutdown", "events"]
     options = more.pop("options", None)
     windows = {"hyperv": {}} if options else {}
@@ -82,26 +82,26 @@ def mounts(*entries: tuple[str, str, str]) -> list[dict[str, Any]]:
 
 def failing(fault: str, *steps: str, **members: Any) -> dict[str, Any]:
     """`fault` is `CALL=CODE`: the first such call fails."""
-    made = lasting(*steps) if steps else once(**members)
-    return {**made, "fail": fault}
+    scenario = long_running(*steps) if steps else once(**members)
+    return {**scenario, "fail": fault}
 
 
 def member(pod: str, role: str, steps: tuple[str, ...], id: str = "", **members: Any) -> dict[str, Any]:
-    """One task of a pod, whose network is that of the recordings that there are."""
+    """One task of a pod, with the network namespace of the other recordings."""
     options = members.pop("options", None)
     given = {name: members.pop(name) for name in ("execs", "updates") if name in members}
     section = {"network": {"networkNamespace": NAMESPACE}, **members.pop("windows", {})}
     if options:
         section["hyperv"] = {}
     annotations = {"io.kubernetes.cri.container-type": role, "io.kubernetes.cri.sandbox-id": pod}
-    made = spec(members.pop("process", None), section, annotations=annotations, **members)
+    task_spec = spec(members.pop("process", None), section, annotations=annotations, **members)
     parents = 'parentLayerPaths=["C:\\\\layers\\\\2","C:\\\\layers\\\\1"]'
     root = {"type": "windows-layer", "source": f"C:\\snapshots\\{id or pod}", "options": ["rw", parents]}
-    return {"id": id or pod, "spec": made, "rootfs": [root], "steps": list(steps), "options": options, **given}
+    return {"id": id or pod, "spec": task_spec, "rootfs": [root], "steps": list(steps), "options": options, **given}
 
 
 def pod(name: str, boot: tuple[str, ...], *containers: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """The sandbox, its containers one after the other, and the sandbox's end."""
+    """The sandbox, its containers in sequence, and the stop of the sandbox."""
     sandbox = {"process": SLEEP, **members}
     end = ("attach", "connect", "kill:,9", "wait", "delete", "shutdown", "events")
     tasks = {f"-{number}": one for number, one in enumerate(containers, 1)}
@@ -114,7 +114,7 @@ def pod(name: str, boot: tuple[str, ...], *containers: dict[str, Any], **members
     }
 
 
-WISHES: dict[str, dict[str, Any]] = {
+SCENARIOS: dict[str, dict[str, Any]] = {
     "limits": once(
         windows={
             "resources": {"cpu": {"shares": 500}, "storage": {"iops": 100, "bps": 200}, "memory": {"limit": 1073741829}}
@@ -152,7 +152,7 @@ WISHES: dict[str, dict[str, Any]] = {
         annotations={"io.kubernetes.cri.container-type": "pod", "io.kubernetes.cri.sandbox-id": "own-pod-role"}
     ),
     "no-program": once(process={"args": ["no-such-program.exe"]}),
-    "execs": lasting(
+    "execs": long_running(
         "exec:e1",
         "exec:e1",
         "delete:e1",
@@ -168,7 +168,7 @@ WISHES: dict[str, dict[str, Any]] = {
         "kill:,77",
         execs={"e1": EXEC, "e2": EXEC},
     ),
-    "update": lasting(
+    "update": long_running(
         "update:0",
         "update:1",
         "update:2",
@@ -213,7 +213,7 @@ WISHES: dict[str, dict[str, Any]] = {
             f"{VM}computetopology.memory.allowovercommit": "false",
         }
     ),
-    "hv-update": lasting(
+    "hv-update": long_running(
         "update:0",
         "update:1",
         options=HYPERVISOR,
@@ -249,7 +249,7 @@ WISHES: dict[str, dict[str, Any]] = {
             "events",
         ],
     },
-    "exec-stdin": lasting(
+    "exec-stdin": long_running(
         "exec:e1",
         "run:e1",
         "stdin:e1",
@@ -261,7 +261,7 @@ WISHES: dict[str, dict[str, Any]] = {
         "closeio",
         execs={"e1": {**EXEC, "args": ["C:\\tool.exe", "cat"]}},
     ),
-    "kill-exec": lasting(
+    "kill-exec": long_running(
         "exec:e1",
         "run:e1",
         "kill:e1,77",

@@ -1,4 +1,4 @@
-/* C:\tool.exe of the recorded cases, as far as its output tells what it does. */
+/* C:\tool.exe of the recorded cases, with the behaviour that their output shows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
