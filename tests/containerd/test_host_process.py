@@ -12,7 +12,7 @@ from tests.support.eventually import eventually
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
 ROOT = "microsoft.com/hostprocess-rootfs-location"
-STAY = ("sh", "-c", "while :; do sleep 1; done")
+SLEEP_LOOP = ("sh", "-c", "while :; do sleep 1; done")
 
 
 def annotations(node: Node, name: str) -> dict[str, str]:
@@ -32,7 +32,7 @@ def test_run_reports_output_and_exit_code(node: Node) -> None:
 
 def test_exec_pids_and_kill(node: Node) -> None:
     name = node.name()
-    node.detach(name, *STAY, annotations=annotations(node, name))
+    node.detach(name, *SLEEP_LOOP, annotations=annotations(node, name))
     result = node.exec(name, "e1", "sh", "-c", "echo from exec; exit 9")
     assert result.returncode == 9 and result.stdout == "from exec\n", result.stderr
     listed = [int(line.split()[0]) for line in node.ctr("task", "ps", name).stdout.splitlines()[1:]]
@@ -54,7 +54,7 @@ def test_linux_image_as_host_process(node: Node) -> None:
 
 def test_killed_shim_leaks_nothing(node: Node) -> None:
     name = node.name()
-    node.detach(name, *STAY, annotations=annotations(node, name))
+    node.detach(name, *SLEEP_LOOP, annotations=annotations(node, name))
     listed = [int(line.split()[0]) for line in node.ctr("task", "ps", name).stdout.splitlines()[1:]]
     node.kill_shim(name)
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in listed), "the exit of its processes", 60)

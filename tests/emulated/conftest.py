@@ -13,7 +13,7 @@ from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import container, reset_libraries, use
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
-from tests.support.hostprocess import Jobs, world
+from tests.support.hostprocess import Jobs, host_process_shims
 from tests.support.runhcs_tools import ToolShims
 from tests.support.scripted_service import Library, Scripted, scripted_service
 from tests.support.shim_commands import Binary
@@ -123,4 +123,4 @@ def lib() -> Library:
 @pytest.fixture
 def jobs(emulator: Emulator) -> Iterator[Jobs]:
     """Host process containers on the host, with files of the emulator's layers; at the end no group of them is left."""
-    yield from world(emulator)
+    yield from host_process_shims(emulator)

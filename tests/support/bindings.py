@@ -1,4 +1,4 @@
-"""What the tests of the bindings share: bindings of this very process, on an emulator of their own."""
+"""Helpers of the tests of the bindings: they load the library into the test process, with a private emulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUILD = Path(__file__).resolve().parents[2] / "hcs_emulator" / "native" / "build
 
 
 def reset_libraries() -> None:
-    """Forget the loaded libraries, so that the next call loads what HCS_LIBRARY_PATH then says."""
+    """Reset the loaded libraries, so that the next call loads them from HCS_LIBRARY_PATH."""
     for name in ("computecore", "computestorage", "computenetwork", "vmcompute", "cimfs", "kernel32", "ole32", "ntdll"):
         loaded = getattr(library, name)
         vars(loaded).clear()
@@ -45,7 +45,7 @@ def container(**members: Any) -> dict[str, Any]:
 
 
 def command(line: str, *pipes: str) -> dict[str, Any]:
-    """Process parameters: a command line, and the pipes to make (`In`, `Out`, `Err`)."""
+    """Process parameters: a command line, and the pipes to create (`In`, `Out`, `Err`)."""
     return {"CommandLine": line, **{f"CreateStd{pipe}Pipe": True for pipe in pipes}}
 
 
@@ -59,8 +59,8 @@ def descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))
 
 
-def make_endpoint() -> str:
-    """The id of an endpoint, in a network of its own."""
-    made = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
-    endpoint = network.create_endpoint(made["ID"], {"Name": "eth0", "SchemaVersion": network.SCHEMA_VERSION})
+def create_endpoint() -> str:
+    """Create an endpoint in a new network, and return its id."""
+    created = network.create_network({"Name": "n", "Type": "NAT", "SchemaVersion": network.SCHEMA_VERSION})
+    endpoint = network.create_endpoint(created["ID"], {"Name": "eth0", "SchemaVersion": network.SCHEMA_VERSION})
     return str(endpoint["ID"])

@@ -1,4 +1,4 @@
-"""A private emulator for a test: its own directory, journal and control socket; nothing may be left behind."""
+"""A private emulator for a test: its own directory, journal and control socket, and a check for leaks at its stop."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ START_TIMEOUT = 60.0
 
 
 class Emulator:
-    """A running service. `env` is what programs need to talk to it."""
+    """A running service. `env` is the environment of programs that connect to it."""
 
     def __init__(self, *arguments: str) -> None:
-        # Unix socket paths are short, so the directory is, too.
+        # The length of Unix socket paths is limited, so the directory is short.
         self.directory = Path(tempfile.mkdtemp(prefix="hcs-", dir="/tmp"))
         self.journal_path = self.directory / "journal.jsonl"
         self.env = os.environ | {"HCS_EMULATOR_DIR": str(self.directory)}
@@ -33,12 +33,12 @@ class Emulator:
             [sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.directory),
              "--journal", str(self.journal_path), *arguments],
             stdout=self.log, stderr=subprocess.STDOUT, env=self.env, start_new_session=True,
-            preexec_fn=_end_with_parent,
+            preexec_fn=_set_pdeathsig,
         )  # fmt: skip
-        eventually(self._up, "the emulator's sockets", START_TIMEOUT)
+        eventually(self._is_ready, "the emulator's sockets", START_TIMEOUT)
 
-    def _up(self) -> bool:
-        assert self.process.poll() is None, "the emulator ended: " + self.output()
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, "the emulator exited: " + self.output()
         return (self.directory / "control.sock").exists() and (self.directory / "hcs.sock").exists()
 
     @property
@@ -49,18 +49,18 @@ class Emulator:
         return (self.directory / "service.log").read_text()
 
     def control(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """One command on the control socket; fails unless the service says ok."""
-        answer = self.ask(command, **arguments)
-        assert answer["ok"], answer
-        return answer
+        """One command on the control socket; fails unless the response is ok."""
+        response = self.request(command, **arguments)
+        assert response["ok"], response
+        return response
 
-    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+    def request(self, command: str, **arguments: Any) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(str(self.directory / "control.sock"))
             connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
-            answer: dict[str, Any] = json.loads(connection.makefile().readline())
-            return answer
+            response: dict[str, Any] = json.loads(connection.makefile().readline())
+            return response
 
     def journal(self, call: str | None = None, event: str | None = None) -> list[dict[str, Any]]:
         """The journal so far, or only the lines of one call or one event."""
@@ -77,7 +77,7 @@ class Emulator:
         self.control("fault-add", call=call, **fault)
 
     def descendants(self) -> list[int]:
-        """Every process that the service carries."""
+        """All descendants of the service: the processes of its containers and VMs."""
         children: dict[int, list[int]] = {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -99,8 +99,8 @@ class Emulator:
         return [point for point in points if point.startswith(str(self.directory) + "/")]
 
     def stop(self) -> None:
-        """Stop the service as a user would, and insist that nothing survives it."""
-        carried = self.descendants()
+        """Stop the service as a user does, and check that no process and no mount remains."""
+        processes = self.descendants()
         if self.process.poll() is None:
             self.control("stop")
             try:
@@ -112,11 +112,11 @@ class Emulator:
         output = self.output()
         self.log.close()
         try:
-            eventually(lambda: not [pid for pid in carried if is_alive(pid)], f"the end of all processes of {carried}")
-            assert not self.mounts(), f"mounts left behind: {self.mounts()}"
+            eventually(lambda: not [pid for pid in processes if is_alive(pid)], f"the exit of all of {processes}")
+            assert not self.mounts(), f"leaked mounts: {self.mounts()}"
             assert "Traceback" not in output, output
         finally:
-            for pid in carried:
+            for pid in processes:
                 if is_alive(pid):
                     os.kill(pid, signal.SIGKILL)
             shutil.rmtree(self.directory, ignore_errors=True)
@@ -125,13 +125,13 @@ class Emulator:
 _libc = ctypes.CDLL(None)
 
 
-def _end_with_parent() -> None:
-    """A test run that is killed takes its emulators along (PR_SET_PDEATHSIG)."""
+def _set_pdeathsig() -> None:
+    """Terminate the emulator when the test run is killed (PR_SET_PDEATHSIG)."""
     _libc.prctl(1, signal.SIGTERM)
 
 
 def is_alive(pid: int) -> bool:
-    """Whether there is such a process; a zombie is none."""
+    """Whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

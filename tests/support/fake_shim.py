@@ -1,9 +1,9 @@
-"""A shim v2 program that runs nothing, for tests of whoever drives shims; it can be told to misbehave.
+"""A shim v2 program that runs no container, for tests of programs that drive shims. It can inject faults.
 
     containerd-shim-fake-v1 [flags] start|delete
 
-`FAKE_SHIM_FAULT`: `misorder` (the exit is reported before the start), `twice` (the exit is reported twice), `socket`
-(leaves its socket behind), `process` (leaves a process behind), `refuse` (Create fails).
+`FAKE_SHIM_FAULT`: `misorder` (publishes the exit before the start), `twice` (publishes the exit twice), `socket` (leaks
+its socket), `process` (leaks a process), `refuse` (Create fails).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIFETIME = 600
 
 
 def write_program(directory: Path) -> Path:
-    """As containerd would find it."""
+    """Write the program under a name that containerd finds."""
     program = directory / "containerd-shim-fake-v1"
     program.write_text(
         f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
@@ -47,8 +47,8 @@ class FakeShim:
     def __init__(self, id: str) -> None:
         self.id = id
         self.fault = os.environ.get("FAKE_SHIM_FAULT", "")
-        self.ended: dict[tuple[str, str], threading.Event] = defaultdict(threading.Event)
-        self.over = threading.Event()
+        self.exits: dict[tuple[str, str], threading.Event] = defaultdict(threading.Event)
+        self.stopped = threading.Event()
         self.stdout: dict[str, str] = {}
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(os.environ["TTRPC_ADDRESS"])
@@ -104,12 +104,12 @@ class FakeShim:
         if request.exec_id or self.fault != "misorder":
             for _ in range(2 if self.fault == "twice" else 1):
                 self.exited(request.id, request.exec_id)
-        self.ended[request.id, request.exec_id].set()
+        self.exits[request.id, request.exec_id].set()
         return b""
 
     def wait(self, call: Call) -> bytes:
         request = task.WaitRequest.decode(call.payload)
-        self.ended[request.id, request.exec_id].wait(60)
+        self.exits[request.id, request.exec_id].wait(60)
         return task.WaitResponse().encode()
 
     def delete(self, call: Call) -> bytes:
@@ -119,21 +119,21 @@ class FakeShim:
         return task.DeleteResponse().encode()
 
     def shutdown(self, call: Call) -> bytes:
-        threading.Timer(0.05, self.over.set).start()
+        threading.Timer(0.05, self.stopped.set).start()
         return b""
 
 
 def start(id: str) -> int:
-    """A daemon per pod, or per container without one."""
+    """Start one daemon per pod, or per container without a pod."""
     annotations = json.loads(Path("config.json").read_text()).get("annotations", {})
     pod = annotations.get(SANDBOX, id)
-    place = str(Path.cwd().parent / f"{pod[-12:]}.sock")
+    path = str(Path.cwd().parent / f"{pod[-12:]}.sock")
     listener = socket.socket(socket.AF_UNIX)
     if pod == id:
-        listener.bind(place)
+        listener.bind(path)
         listener.listen(8)
     if pod != id or os.fork():
-        print(f"unix://{place}", end="", flush=True)
+        print(f"unix://{path}", end="", flush=True)
         return 0
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -144,9 +144,9 @@ def start(id: str) -> int:
         subprocess.Popen(["sleep", str(LIFETIME)], start_new_session=True)
     server = Server({"containerd.task.v2.Task": shim.methods()})
     threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
-    shim.over.wait(LIFETIME)
+    shim.stopped.wait(LIFETIME)
     if shim.fault != "socket":
-        os.unlink(place)
+        os.unlink(path)
     os._exit(0)
 
 

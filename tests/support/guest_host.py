@@ -42,9 +42,9 @@ class Bridge:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._next = 0
-        self._answers: dict[int, dict[str, Any]] = {}
+        self._responses: dict[int, dict[str, Any]] = {}
         self._arrived = threading.Condition()
-        self._ended = False
+        self._closed = False
         self.notifications: list[dict[str, Any]] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -68,24 +68,24 @@ class Bridge:
 
     def finish(self, number: int) -> dict[str, Any]:
         with self._arrived:
-            assert self._arrived.wait_for(lambda: number in self._answers or self._ended, TIMEOUT), "no answer in time"
-            if number not in self._answers:
-                raise ConnectionError("the guest has hung up")
-            return self._answers.pop(number)
+            assert self._arrived.wait_for(lambda: number in self._responses or self._closed, TIMEOUT), "no response"
+            if number not in self._responses:
+                raise ConnectionError("the guest closed the bridge")
+            return self._responses.pop(number)
 
     def call(self, procedure: int, container: str, **members: Any) -> dict[str, Any]:
         return self.finish(self.begin(procedure, container, **members))
 
     def ok(self, procedure: int, container: str, **members: Any) -> dict[str, Any]:
-        answer = self.call(procedure, container, **members)
-        assert answer["Result"] == 0, answer
-        return answer
+        response = self.call(procedure, container, **members)
+        assert response["Result"] == 0, response
+        return response
 
     def refused(self, procedure: int, container: str, **members: Any) -> str:
         """The code of an error response, as eight hex digits."""
-        answer = self.call(procedure, container, **members)
-        assert answer["Result"] != 0 and answer["ErrorMessage"] and answer["ErrorRecords"], answer
-        return f"{answer['Result'] & 0xFFFFFFFF:08X}"
+        response = self.call(procedure, container, **members)
+        assert response["Result"] != 0 and response["ErrorMessage"] and response["ErrorRecords"], response
+        return f"{response['Result'] & 0xFFFFFFFF:08X}"
 
     def modify(self, kind: str, change: str, settings: Any, container: str = NULL) -> dict[str, Any]:
         request = {"ResourceType": kind, "RequestType": change, "Settings": settings}
@@ -101,9 +101,9 @@ class Bridge:
             assert entry is not None
             return entry
 
-    def wait_end(self) -> None:
+    def wait_closed(self) -> None:
         with self._arrived:
-            assert self._arrived.wait_for(lambda: self._ended, TIMEOUT), "the bridge has not ended"
+            assert self._arrived.wait_for(lambda: self._closed, TIMEOUT), "the bridge is still open"
 
     def _read(self) -> None:
         collected = bridge_frames.Reader()
@@ -120,8 +120,8 @@ class Bridge:
                     if frame_type & bridge_frames.KIND == bridge_frames.NOTIFICATION:
                         self.notifications.append(message)
                     else:
-                        self._answers[number] = message
-                self._ended = not data
+                        self._responses[number] = message
+                self._closed = not data
                 self._arrived.notify_all()
             if not data:
                 return

@@ -1,4 +1,4 @@
-"""A registry hive with one value in it, as Windows would write it: for images of tests."""
+"""Writes a registry hive with one value, in the format of Windows, for images of tests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hive(path: str, name: str, value: str, *, shape: str = "lh", siblings: int =
 
 
 def _names(path: str) -> dict[str, str]:
-    """The child's name by its parent's."""
+    """The name of each child by the name of its parent."""
     parts = ["root", *path.split("\\")]
     return dict(pairwise(parts))
 

@@ -1,4 +1,4 @@
-"""Host process containers on the host, as their tests make them."""
+"""Host process containers for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.vm_image import Reader
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
 ROOT = "microsoft.com/hostprocess-rootfs-location"
-STAY = "echo up; while :; do sleep 1; done"
+SLEEP_LOOP = "echo up; while :; do sleep 1; done"
 KILLED = 0xFFFFFFFF
 CONTROL_C_EXIT = 0xC000013A
 RUNNING = 2
@@ -26,18 +26,18 @@ def windows_path(path: Path) -> str:
 
 
 def read_until(file: int, end: bytes) -> bytes:
-    """What comes, up to this; fails at the stream's end, and when nothing comes."""
+    """Read up to and including `end`. Fails at end of file, and at a timeout."""
     text = b""
     while not text.endswith(end):
-        assert select.select([file], [], [], 30)[0], f"nothing more after {text!r}"
+        assert select.select([file], [], [], 30)[0], f"timeout after {text!r}"
         piece = os.read(file, 1)
-        assert piece, f"the stream has ended after {text!r}"
+        assert piece, f"end of file after {text!r}"
         text += piece
     return text
 
 
 class Jobs:
-    """Shims of host process containers whose files show at a place of the test's own."""
+    """Shims of host process containers, whose root directories are below the directory of the test."""
 
     def __init__(self, shims: Shims) -> None:
         self.shims = shims
@@ -67,8 +67,8 @@ class Jobs:
         shim.create(rootfs=self.rootfs, stdout=stdout)
         return shim, reader
 
-    def stay(self, id: str, script: str = STAY, **members: Any) -> Shim:
-        """One that runs and is ready."""
+    def run_detached(self, id: str, script: str = SLEEP_LOOP, **members: Any) -> Shim:
+        """Start a container and wait until its process is ready."""
         shim = self.shims.start(id, self.spec("sh", "-c", script, **members))
         stdout = self.fifo()
         file = os.open(stdout, os.O_RDONLY | os.O_NONBLOCK)
@@ -80,7 +80,7 @@ class Jobs:
         return shim
 
     def output(self, id: str, *args: str, code: int = 0, **members: Any) -> str:
-        """What one says that runs to its end."""
+        """Run a container until it exits, and return its output."""
         shim, reader = self.create(id, *args, **members)
         shim.start()
         assert shim.wait().exit_status == code
@@ -98,25 +98,25 @@ class Jobs:
         return reader.text()
 
 
-def world(emulator: Emulator) -> Iterator[Jobs]:
+def host_process_shims(emulator: Emulator) -> Iterator[Jobs]:
     shims = Shims(emulator.env)
     yield Jobs(shims)
     shims.close()
-    assert not groups(shims), "control groups left behind"
+    assert not groups(shims), "leaked control groups"
 
 
 def groups(shims: Shims) -> list[str]:
-    """Control groups of this world's jobs."""
+    """The control groups of the jobs of these shims."""
     own = shims.env["HCS_EMULATOR_DIR"].rpartition("/")[2]
     found = []
-    for path, names, _ in os.walk("/sys/fs/cgroup"):  # others' groups come and go meanwhile
+    for path, names, _ in os.walk("/sys/fs/cgroup"):  # other tests create and remove groups meanwhile
         if path.endswith("/runhcs-jobs"):
             found += [f"{path}/{name}" for name in names if own in name]
     return found
 
 
 def program(pid: int) -> str:
-    """What a process runs; nothing if it has gone."""
+    """The program of a process; empty if it has exited."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:

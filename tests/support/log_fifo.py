@@ -33,7 +33,7 @@ class LogFifo:
         path = bundle / "log"
         os.mkfifo(path, 0o600)
         self._data = b""
-        self._descriptor = os.open(path, os.O_RDWR)  # with a writer of its own it never reads the end
+        self._descriptor = os.open(path, os.O_RDWR)  # O_RDWR: as a writer of its own it never reads end of file
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -66,7 +66,7 @@ class LogFifo:
         return found
 
     def close(self) -> None:
-        """Read what has been written so far, then stop."""
+        """Read all lines written so far, then stop."""
         if self._thread.is_alive():
             os.write(self._descriptor, _END)
             self._thread.join(60)

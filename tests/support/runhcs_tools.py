@@ -1,4 +1,4 @@
-"""Shims in bundles where containerd puts them, and the tools of `runhcs` that look for them there."""
+"""Shims with bundles in containerd's state directory, and the commands of `runhcs` that search them there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TASKS = "io.containerd.runtime.v2.task"
 
 
 class ToolShims(Shims):
-    """`directory` is also the state directory of the containerd that there is not."""
+    """`directory` is also the state directory of a containerd, which does not run."""
 
     def bundle(self, id: str, spec: dict[str, Any]) -> Path:
         bundle = self.directory / TASKS / NAMESPACE / id

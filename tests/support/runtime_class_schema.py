@@ -14,7 +14,7 @@ EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def check(document: Any) -> None:
-    """AssertionError for what the API server would refuse."""
+    """Raise AssertionError for a document that the API server refuses."""
     fields(document, "RuntimeClass", required={"apiVersion", "kind", "metadata", "handler"},
            optional={"overhead", "scheduling"})  # fmt: skip
     assert document["apiVersion"] == "node.k8s.io/v1" and document["kind"] == "RuntimeClass"
@@ -29,11 +29,11 @@ def check(document: Any) -> None:
         fields(document["overhead"], "overhead", optional={"podFixed"})
         for name, quantity in document["overhead"].get("podFixed", {}).items():
             _label_key(name)
-            assert QUANTITY.fullmatch(str(quantity)), f"{name}: {quantity} is no quantity"
+            assert QUANTITY.fullmatch(str(quantity)), f"{name}: {quantity} is not a quantity"
 
 
 def fields(value: Any, where: str, *, required: set[str] = frozenset(), optional: set[str] = frozenset()) -> None:  # type: ignore[assignment]
-    assert isinstance(value, dict), f"{where} is no object"
+    assert isinstance(value, dict), f"{where} is not an object"
     assert required <= set(value), f"{where} lacks {required - set(value)}"
     assert set(value) <= required | optional, f"{where} has unknown fields {set(value) - required - optional}"
 

@@ -121,7 +121,7 @@ class Scripted:
         self.handlers: dict[str, Handler] = {}
         self.requests: list[Request] = []
         self.clients: set[Client] = set()
-        self.gone: list[Client] = []
+        self.disconnected_clients: list[Client] = []
         self.handles = 100
         self.loop: asyncio.AbstractEventLoop
         self.server: Server
@@ -138,7 +138,7 @@ class Scripted:
 
     def disconnected(self, client: Client) -> None:
         self.clients.discard(client)
-        self.gone.append(client)
+        self.disconnected_clients.append(client)
 
     def new_handle(self) -> int:
         self.handles += 1

@@ -1,7 +1,7 @@
-"""The binary as containerd runs it, for tests of the commands themselves: no emulator, since no container is made.
+"""The binary as containerd runs it, for tests of its commands. No emulator runs, because they create no container.
 
-`Binary` makes bundles, runs commands, and sees what they leave: processes (found by their environment, which names
-the test's directory), sockets and files.
+`Binary` creates bundles, runs commands, and finds what they leak: processes, by the directory of the test in their
+environment, sockets and files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Binary:
         self.directory = Path(tempfile.mkdtemp(prefix="rhc-", dir="/tmp"))
         (self.directory / "bin").mkdir()
         self.launcher = write_launcher(self.directory / "bin")
-        #: What the launcher has Python run.
+        #: The program that the launcher runs in Python.
         self.program = library(self.directory / "bin") / f"{NAME}.pyc"
         self.sockets = self.directory / "s"
         self.env = os.environ | {
@@ -65,7 +65,7 @@ class Binary:
         )  # fmt: skip
 
     def start(self, bundle: Path, id: str = "c1", stdin: bytes = b"") -> str:
-        """A start that must succeed; the address it printed."""
+        """Run `start`, which must succeed, and return the address that it prints."""
         result = self.run(*self.flags(id), "start", cwd=bundle, stdin=stdin)
         assert result.returncode == 0, result.stderr
         assert result.stderr == b""
@@ -73,7 +73,7 @@ class Binary:
 
     @contextmanager
     def starting(self, bundle: Path) -> Iterator[subprocess.Popen[bytes]]:
-        """A start that has a daemon and does not end: nobody reads its output, and the pipe is full."""
+        """A `start` that has started its daemon and blocks: its output is a full pipe without a reader."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         try:
@@ -90,22 +90,22 @@ class Binary:
         os.close(reading)
 
     def delete(self, bundle: Path, id: str = "c1") -> tuple[api.DeleteResponse, bytes]:
-        """A delete that must succeed; its answer and what it said on stderr. Not run in the bundle, as on Windows."""
+        """Run `delete`, which must succeed, and return its response and stderr. As on Windows, not in the bundle."""
         result = self.run(*self.flags(id), "-bundle", str(bundle), "delete", cwd=self.directory)
         assert result.returncode == 0, result.stderr
         return api.DeleteResponse.decode(result.stdout), result.stderr
 
     def daemons(self) -> list[int]:
-        """Every living process that was started with this test's environment."""
+        """All processes with the environment of this test."""
         return started_under(self.directory)
 
-    def left(self) -> list[str]:
-        """What commands left behind outside of bundles."""
+    def leaked(self) -> list[str]:
+        """Processes and sockets that the commands leaked."""
         sockets = [str(path) for path in self.sockets.glob("*")] if self.sockets.exists() else []
         return [f"process {pid}" for pid in self.daemons()] + sockets
 
-    def expect_nothing_left(self) -> None:
-        eventually(lambda: not self.left(), f"nothing left behind, there is {self.left()}")
+    def expect_clean(self) -> None:
+        eventually(lambda: not self.leaked(), f"no leaked resource, there is {self.leaked()}")
 
     def close(self) -> None:
         for pid in self.daemons():
@@ -117,7 +117,7 @@ class Binary:
 
 
 def started_under(directory: Path) -> list[int]:
-    """Every process whose environment says that shims have their sockets in this directory."""
+    """All processes whose RUNHCS_SOCKET_DIR is in this directory."""
     marker = f"RUNHCS_SOCKET_DIR={directory}/".encode()
     found = []
     for entry in os.listdir("/proc"):
@@ -150,13 +150,13 @@ def shut_down(address: str, id: str = "c1", now: bool = False) -> None:
 
 
 def was_started_natively(pid: int) -> bool:
-    """Whether the launcher made everything for this daemon, or Python's `start`."""
+    """Whether the launcher started this daemon itself, without Python's `start`."""
     return b"\0-X\0runhcs_daemon=" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def standbys(pids: Iterable[int]) -> set[int]:
-    """Those of the processes that are standbys and spares, by their command line. A spare that is being forked, or the
-    process between it and its standby, is none yet: its parent is another of them."""
+    """The processes that are standbys or spares, by their command line, without a spare that is being forked and the
+    process between it and its standby: their parent is another of these processes."""
     found = {}
     for pid in pids:
         try:

@@ -2,8 +2,8 @@
 test asks for it.
 
 A `Shims` acts as containerd: `start` creates a bundle, runs the launcher's `start` in it as containerd does, and
-returns a `Shim` that is connected to the printed address. The events of the shims are collected in order. At
-the end every daemon is killed, and leaked resources are an error.
+returns a `Shim` that is connected to the printed address. The events of the shims are collected in order. `close`
+kills every daemon and fails if resources are leaked.
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ class Shim(TaskClient):
     def kill_daemon(self) -> None:
         """Kill the daemon as a crash would."""
         os.kill(self.pid, signal.SIGKILL)
-        eventually(lambda: not self.alive, "the daemon's end")
+        eventually(lambda: not self.alive, "the exit of the daemon")
 
     def wait_exited(self) -> None:
-        eventually(lambda: not self.alive, f"the daemon's end after Shutdown: {self.panic_log()}")
+        eventually(lambda: not self.alive, f"the exit of the daemon after Shutdown: {self.panic_log()}")
 
     def panic_log(self) -> str:
         path = self.path / "panic.log"
@@ -156,7 +156,7 @@ class Shim(TaskClient):
 
 class Shims:
     def __init__(self, env: Mapping[str, str]) -> None:
-        # Unix socket paths are short, so the directory is, too.
+        # The length of Unix socket paths is limited, so the directory is short.
         self.directory = Path(tempfile.mkdtemp(prefix="rhs-", dir="/tmp"))
         self.events = Events(self.directory / "ttrpc.sock")
         (self.directory / "bin").mkdir()
@@ -233,41 +233,41 @@ class Shims:
         """Kill every daemon as a crash would, run `delete` for it, then assert that nothing is leaked."""
         for client in self.clients:
             client.close()
-        wrong = []
+        problems = []
         for shim in self.shims:
             if shim.alive:
                 os.kill(shim.pid, signal.SIGKILL)
-                eventually(lambda shim=shim: not shim.alive, "the end of a killed daemon")  # type: ignore[misc]
+                eventually(lambda shim=shim: not shim.alive, "the exit of a killed daemon")  # type: ignore[misc]
             result = self.command(shim.id, "delete", shim.path, bundle=shim.path)
             if result.returncode or result.stderr:
-                wrong.append(f"delete of {shim.id} failed: {result.stderr.decode()}")
+                problems.append(f"delete of {shim.id} failed: {result.stderr.decode()}")
             if text := shim.panic_log():
-                wrong.append(f"panic.log of {shim.id}: {text}")
+                problems.append(f"panic.log of {shim.id}: {text}")
         self.events.stop()
         for log in self.logs:
             log.close()
-        self._end_standby()
+        self._stop_standby()
         if sockets := list((self.directory / "s").glob("*")):
-            wrong.append(f"leaked sockets: {sockets}")
+            problems.append(f"leaked sockets: {sockets}")
         if mounts := self.mounts():
-            wrong.append(f"leaked mounts: {mounts}")
+            problems.append(f"leaked mounts: {mounts}")
             for point in reversed(mounts):
                 subprocess.run(["umount", "-l", point], check=False)
         if not self.mounts():  # never delete through a mount
             shutil.rmtree(self.directory, ignore_errors=True)
-        assert not wrong, wrong
+        assert not problems, problems
 
-    def _end_standby(self) -> None:
+    def _stop_standby(self) -> None:
         """With RUNHCS_STANDBY=1 a standby waits for more commands; it is not leaked."""
 
-        def ended() -> bool:
+        def exited() -> bool:
             found = standbys(started_under(self.directory))
             for pid in found:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             return not found
 
-        eventually(ended, "the end of the standby")
+        eventually(exited, "the exit of the standby")
         for path in (self.directory / "s").glob("standby-*"):
             path.unlink(missing_ok=True)
 

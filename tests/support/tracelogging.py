@@ -11,7 +11,7 @@ _UTF8, _BOOLEAN, _DATE_TIME_UTC = 35, 3, 38
 
 def _cut(data: bytes) -> tuple[str, bytes]:
     text, zero, rest = data.partition(b"\0")
-    assert zero, "a name or text without its end"
+    assert zero, "a name or text without a terminating zero"
     return text.decode(), rest
 
 

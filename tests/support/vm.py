@@ -105,8 +105,7 @@ def negotiated(bridge: Bridge) -> Bridge:
 
 
 def prepared(vm: Vm, bridge: Bridge, lun: str = "1", mount: str = "c:\\mounts\\scsi\\m0") -> str:
-    """Prepare a container's storage in the guest: layer share, scratch disk, both combined. Returns the storage path.
-    """
+    """Prepare the storage of a container in the guest: layer share, scratch disk, combined layers. Returns its path."""
     vm.modify(DEVICES + "VirtualSmb/Shares", "Add", {"Name": "s1", "Path": vm.layer, "Options": {"ReadOnly": True}})
     disk = vm.make_disk(f"scratch{lun}/sandbox.vhdx")
     attachment = {"Type": "VirtualDisk", "Path": disk}
@@ -129,7 +128,7 @@ def send(stream: socket.socket | None, data: bytes | None) -> None:
 
 
 def execute(vm: Vm, bridge: Bridge, container: str, command: str, data: bytes | None = None) -> tuple[int, bytes]:
-    """Run a command in the guest; its exit code and output."""
+    """Run a command in the guest, and return its exit code and output."""
     services = {"StdOut": str(uuid.uuid4())} | ({"StdIn": str(uuid.uuid4())} if data is not None else {})
     listeners = {name: vm.listen(service) for name, service in services.items()}
     parameters = {"CommandLine": command, "CreateStdOutPipe": True, "CreateStdInPipe": data is not None}
@@ -149,7 +148,7 @@ def execute(vm: Vm, bridge: Bridge, container: str, command: str, data: bytes | 
 
 
 def running_container(vm: Vm, bridge: Bridge) -> int:
-    """A container with a sleeping process in it; the pid of that process."""
+    """Start a container with a sleeping process, and return the pid of that process."""
     bridge.ok(bridge_frames.CREATE, "app", ContainerConfig=config(prepared(vm, bridge)))
     bridge.ok(bridge_frames.START, "app")
     settings = {"ProcessParameters": json.dumps({"CommandLine": "cmd /c ping -t localhost"})}

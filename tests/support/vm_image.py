@@ -1,4 +1,4 @@
-"""An image that a utility VM can boot from, and bundles and options for containers and pods in one."""
+"""An image that a utility VM can boot from, and bundles and options for containers and pods in a utility VM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fifo(vms: VmShims, name: str) -> str:
 
 
 class Reader:
-    """A client that reads a FIFO to its end."""
+    """A client that reads a FIFO until end of file."""
 
     def __init__(self, path: str) -> None:
         self.data = b""
@@ -45,12 +45,12 @@ class Reader:
 
     def text(self) -> str:
         self._thread.join(60)
-        assert not self._thread.is_alive(), "the stream has not ended"
+        assert not self._thread.is_alive(), "the stream is still open"
         return self.data.decode()
 
 
 class VmShims:
-    """Shims whose containers live in VMs, on one emulator."""
+    """Shims whose containers run in utility VMs, with one emulator."""
 
     def __init__(self, emulator: Emulator, shims: Shims) -> None:
         self.emulator = emulator
@@ -112,28 +112,28 @@ class VmShims:
         return vm_workers(self.emulator)
 
     def documents(self, call: str) -> list[dict[str, Any]]:
-        """The documents that came with all calls of this name so far."""
+        """The documents of all calls of this name so far."""
         found = []
         for entry in self.emulator.journal(call):
             found += [value for value in entry["arguments"].values() if isinstance(value, dict)]
         return found
 
     def expect_one_exit(self, *names: str) -> None:
-        """Each of these has been reported, once; events are on their way for a moment."""
+        """Wait for the exit event of each of these; there must be exactly one."""
         for name in names:
             eventually(lambda name=name: f"exit {name}" in self.events.received(), f"the exit of {name}")  # type: ignore[misc]
             assert self.events.received().count(f"exit {name}") == 1
 
-    def left(self) -> list[str]:
-        """What the emulator still carries."""
+    def leaked(self) -> list[str]:
+        """Resources that the emulator still holds."""
         status = self.emulator.control("status")
         sockets = [str(path) for path in (self.emulator.directory / "hvsock").glob("*/*")]
-        left = [f"process {pid}" for pid in self.emulator.descendants()] + sockets + self.shims.mounts()
-        return left + [str(system) for system in status.get("systems", [])]
+        leaked = [f"process {pid}" for pid in self.emulator.descendants()] + sockets + self.shims.mounts()
+        return leaked + [str(system) for system in status.get("systems", [])]
 
 
 def vm_workers(emulator: Emulator) -> list[int]:
-    """The processes that are VMs."""
+    """The worker processes of VMs."""
     found = []
     for pid in emulator.descendants():
         try:

@@ -18,7 +18,7 @@ TIMEOUT = 60.0
 EXITED, PROCESS_EXITED = 1, 0x10000
 
 
-class Answer:
+class Response:
     def __init__(self, hresult: int, handle: int, pid: int, streams: list[int | None], text: str | None) -> None:
         self.hresult = hresult
         self.handle = handle
@@ -32,7 +32,7 @@ class Answer:
 
     @property
     def places(self) -> list[str]:
-        """The places that the error events name."""
+        """The paths in the document that the error events name."""
         events = (self.document or {}).get("ErrorEvents", ())
         return [item["Value"] for event in events for item in event.get("Data", ())]
 
@@ -58,7 +58,7 @@ class WireClient:
         self.socket.settimeout(TIMEOUT)
         self.socket.connect(str(directory / "hcs.sock"))
         self.events: list[tuple[int, int, Any]] = []
-        self._answers: dict[int, Answer] = {}
+        self._responses: dict[int, Response] = {}
         self._arrived = threading.Condition()
         self._next = 0
         self._descriptors: deque[int] = deque()
@@ -79,8 +79,8 @@ class WireClient:
             pass
         self._reader.join(TIMEOUT)
         self.socket.close()
-        for answer in self._answers.values():
-            answer.close()
+        for response in self._responses.values():
+            response.close()
 
     def begin(self, call: str, *strings: Any, handle: int = 0, number: int = 0) -> int:
         """Send a call; documents may be given as dicts and lists."""
@@ -91,25 +91,25 @@ class WireClient:
             self.socket.sendall(frame)
             return self._next
 
-    def finish(self, request: int) -> Answer:
+    def finish(self, request: int) -> Response:
         with self._arrived:
-            assert self._arrived.wait_for(lambda: request in self._answers or self._closed, TIMEOUT), (
-                "no answer in time"
+            assert self._arrived.wait_for(lambda: request in self._responses or self._closed, TIMEOUT), (
+                "no response"
             )
-            if request not in self._answers:
+            if request not in self._responses:
                 raise ConnectionError("the service closed the connection")
-            return self._answers.pop(request)
+            return self._responses.pop(request)
 
-    def call(self, call: str, *strings: Any, handle: int = 0, number: int = 0) -> Answer:
+    def call(self, call: str, *strings: Any, handle: int = 0, number: int = 0) -> Response:
         return self.finish(self.begin(call, *strings, handle=handle, number=number))
 
-    def ok(self, call: str, *strings: Any, handle: int = 0, number: int = 0) -> Answer:
-        answer = self.call(call, *strings, handle=handle, number=number)
-        assert answer.hresult == 0, f"{call}: 0x{answer.hresult:08X} {answer.text}"
-        return answer
+    def ok(self, call: str, *strings: Any, handle: int = 0, number: int = 0) -> Response:
+        response = self.call(call, *strings, handle=handle, number=number)
+        assert response.hresult == 0, f"{call}: 0x{response.hresult:08X} {response.text}"
+        return response
 
     def wait_event(self, handle: int, event: int) -> Any:
-        """Wait for an event; its document."""
+        """Wait for an event, and return its document."""
 
         def found() -> tuple[int, int, Any] | None:
             return next((entry for entry in self.events if entry[:2] == (handle, event)), None)
@@ -124,10 +124,10 @@ class WireClient:
 
     def _read(self) -> None:
         buffer = b""
-        room = socket.CMSG_SPACE(64 * 4)
+        ancillary_size = socket.CMSG_SPACE(64 * 4)
         while True:
             try:
-                data, ancillary, _, _ = self.socket.recvmsg(1 << 20, room, socket.MSG_CMSG_CLOEXEC)
+                data, ancillary, _, _ = self.socket.recvmsg(1 << 20, ancillary_size, socket.MSG_CMSG_CLOEXEC)
             except TimeoutError:
                 continue
             except OSError:
@@ -153,7 +153,7 @@ class WireClient:
             if kind == RESPONSE:
                 hresult, handle, pid, streams = struct.unpack_from("<IQII", body)
                 ends = [self._descriptors.popleft() if streams >> bit & 1 else None for bit in range(3)]
-                self._answers[number] = Answer(hresult, handle, pid, ends, _string(body[20:]))
+                self._responses[number] = Response(hresult, handle, pid, ends, _string(body[20:]))
             elif kind == EVENT:
                 text = _string(body[4:])
                 self.events.append((number, struct.unpack_from("<I", body)[0], json.loads(text) if text else None))

@@ -44,7 +44,7 @@ def script(built: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     yield script
     script.release()
     gc.collect()
-    eventually(script.nothing_is_left)
+    eventually(script.is_clean)
     reset_libraries()
 
 
@@ -58,7 +58,7 @@ def test_all_operations_and_documents_are_freed(script: Script) -> None:
         system.start()
         assert system.properties("Statistics") == {"Id": "c1", "Owner": "\u00e4\U0001f600"}
         assert script.count(HANDLES) == 1
-    assert script.nothing_is_left()
+    assert script.is_clean()
 
 
 @pytest.mark.parametrize("spelling", [0x80370105, 0xC0370105])
@@ -114,7 +114,7 @@ def test_failed_create_is_undone(script: Script) -> None:
     with pytest.raises(HcsError, match="HcsSetComputeSystemCallback"):
         create()
     assert script.count(TERMINATIONS) == 2
-    assert script.nothing_is_left()
+    assert script.is_clean()
 
 
 @pytest.mark.parametrize("code", [0x80370110, 0xC0370110, 0x8037010E, 0xC037010E, 0xC0370103])
@@ -257,7 +257,7 @@ def test_callback_may_close_its_handle(script: Script) -> None:
     system.on_exit(lambda ended: (system.close(), done.set()))
     script.fire(SYSTEM_EXITED, "{}")
     assert done.wait(60)
-    assert script.nothing_is_left()
+    assert script.is_clean()
 
 
 def test_raising_callback_does_not_affect_others(script: Script, capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,7 +280,7 @@ def test_close_waits_for_calls_in_flight(script: Script) -> None:
     assert script.count(HANDLES) == 1, "the call still has it"
     script.release()
     caller.join(60)
-    assert script.nothing_is_left()
+    assert script.is_clean()
 
 
 def test_unreferenced_handle_is_closed(script: Script) -> None:

@@ -24,7 +24,7 @@ def refused(binary: Binary, bundle: Path, *arguments: str, stdin: bytes = b"", *
     assert said.startswith("containerd-shim-runhcs-v1: ") and said.endswith("\n") and said.count("\n") == 1, said
     assert "unexpected" not in said and "Traceback" not in said
     assert sorted(path.name for path in bundle.iterdir()) == before
-    assert binary.left() == []
+    assert binary.leaked() == []
     return said
 
 
@@ -158,7 +158,7 @@ def test_closed_stdout_undoes_start(binary: Binary) -> None:
     assert done.returncode == 1
     assert b"cannot print the address: Broken pipe; try again" in said
     assert [path.name for path in bundle.iterdir()] == ["config.json"]
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_daemon_that_dies_undoes_start(binary: Binary) -> None:
@@ -184,4 +184,4 @@ def test_daemon_that_dies_undoes_start(binary: Binary) -> None:
     assert b"the daemon died as it started: RuntimeError: no way out" in result.stderr
     assert result.stderr.count(b"\n") == 1
     assert [path.name for path in bundle.iterdir()] == ["config.json"]
-    binary.expect_nothing_left()
+    binary.expect_clean()

@@ -33,7 +33,7 @@ def test_delete_after_clean_shutdown(binary: Binary) -> None:
     assert answer.exit_status == 255 and answer.pid == 0
     assert answer.exited_at is not None and abs(answer.exited_at.seconds - before) < 60
     assert said == b""
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_delete_twice_and_without_bundle(binary: Binary) -> None:
@@ -59,7 +59,7 @@ def test_delete_removes_stale_socket(binary: Binary) -> None:
     eventually(lambda: not is_alive(pid), "the daemon's end")
     assert Path(address.removeprefix("unix://")).exists()
     binary.delete(bundle)
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_delete_leaves_running_daemon_alone(binary: Binary) -> None:

@@ -132,7 +132,7 @@ def test_start_for_sandbox_service_equals_python(binary: Binary) -> None:
         connect(dial((bundle / "address").read_text()))
         assert was_started_natively(daemon_of(bundle)) == (switch == "1")
         os.kill(daemon_of(bundle), signal.SIGTERM)
-        binary.expect_nothing_left()
+        binary.expect_clean()
     assert responses[0] == responses[1] and responses[0].startswith(b'{"version":3,"address":"unix://')
 
 
@@ -184,7 +184,7 @@ def test_broken_interpreter_undoes_start_and_reports(binary: Binary) -> None:
     result = binary.run(*binary.flags(), "start", cwd=bundle)
     assert result.returncode == 1 and b"cannot run" in result.stderr
     assert [path.name for path in bundle.iterdir()] == ["config.json"]
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_closed_stdout_reader_undoes_start_and_reports(binary: Binary) -> None:
@@ -199,7 +199,7 @@ def test_closed_stdout_reader_undoes_start_and_reports(binary: Binary) -> None:
     os.close(writing)
     assert done.returncode == 1 and b"cannot print the address" in done.stderr
     assert [path.name for path in bundle.iterdir()] == ["config.json"]
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_failed_start_kills_daemon_that_hangs(binary: Binary) -> None:
@@ -318,7 +318,7 @@ def test_commands_pass_sanitizers(binary: Binary, tmp_path: Path) -> None:
     assert binary.delete(member, "c1")[1] == b""
     assert binary.delete(sandbox, "pod")[0].exit_status == 255
     shut_down(address, "pod")
-    binary.expect_nothing_left()
+    binary.expect_clean()
     binary.env["RUNHCS_STANDBY"] = "1"
     for number in range(3):
         bundle = binary.bundle(f"b{number}")

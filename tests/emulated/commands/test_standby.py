@@ -317,7 +317,7 @@ def test_idle_standby_exits(binary: WithStandby) -> None:
     address = binary.start(binary.bundle("first"), "first")
     eventually(binary.standby_sockets, "a standby")
     shut_down(address, "first")
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_standby_exits_when_its_socket_is_removed(binary: WithStandby) -> None:

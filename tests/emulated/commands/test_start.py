@@ -63,7 +63,7 @@ def test_start_connect_shutdown(binary: Binary) -> None:
 def test_shutdown_now_exits_at_once(binary: Binary) -> None:
     address = binary.start(binary.bundle())
     shut_down(address, now=True)
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def descriptors(pid: int) -> dict[int, str]:
@@ -108,7 +108,7 @@ def test_daemon_is_detached(binary: Binary) -> None:
 
     eventually(lambda: held() == [str(bundle / "panic.log")], "the end of all files but the panic log")
     shut_down(address)
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_daemon_exits_with_killed_start(binary: Binary) -> None:
@@ -118,7 +118,7 @@ def test_daemon_exits_with_killed_start(binary: Binary) -> None:
         pid = int((bundle / "shim.pid").read_text())
         process.kill()
     eventually(lambda: not is_alive(pid), "the end of a daemon that was never handed over")
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_socket_permissions(binary: Binary) -> None:
@@ -151,7 +151,7 @@ def test_sigterm_shuts_down_cleanly(binary: Binary) -> None:
     address = binary.start(bundle)
     connect(dial(address))
     os.kill(int((bundle / "shim.pid").read_text()), signal.SIGTERM)
-    binary.expect_nothing_left()
+    binary.expect_clean()
     assert (bundle / "panic.log").read_bytes() == b""
 
 
@@ -189,7 +189,7 @@ def test_start_does_not_remove_a_regular_file(binary: Binary) -> None:
     bundle = binary.bundle()
     address = binary.start(bundle)
     shut_down(address)
-    binary.expect_nothing_left()
+    binary.expect_clean()
     path = Path(address.removeprefix("unix://"))
     path.write_text("precious")
     refused = binary.run(*binary.flags(), "start", cwd=bundle)
@@ -227,7 +227,7 @@ def test_options_as_any_and_bootstrap_params(binary: Binary) -> None:
     packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode())
     address = binary.start(binary.bundle("b1"), stdin=packed.encode())
     shut_down(address)
-    binary.expect_nothing_left()
+    binary.expect_clean()
     other = binary.directory / "s2"
     params = BootstrapParams(instance_id="c1", namespace=NAMESPACE, socket_dir=str(other))
     address = binary.start(binary.bundle("b2"), stdin=params.encode())
@@ -294,7 +294,7 @@ def test_concurrent_starts(binary: Binary) -> None:
     assert len(pids) == 10
     for number, address in enumerate(addresses):
         shut_down(address, f"c{number}")
-    binary.expect_nothing_left()
+    binary.expect_clean()
 
 
 def test_connection_before_daemon_is_ready_is_served(binary: Binary) -> None:

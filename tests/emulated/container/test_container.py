@@ -114,7 +114,7 @@ def test_existing_scratch_is_not_created_again(machine: Machine) -> None:
 @pytest.mark.parametrize("call", ["CreateSandboxLayer", "ActivateLayer", "PrepareLayer", "GetLayerMountPath",
                                   "HcsCreateComputeSystem", "HcnCreateNamespace", "HcnModifyNamespace"])  # fmt: skip
 def test_create_failure_at_any_step_releases_earlier_steps(machine: Machine, call: str) -> None:
-    endpoint = make_endpoint()
+    endpoint = create_endpoint()
     machine.emulator.fault(call, nth=1, error=0x80004005)
     with pytest.raises(HcsError) as caught:
         machine.create(windows={"network": {"endpointList": [endpoint]}})
@@ -123,7 +123,7 @@ def test_create_failure_at_any_step_releases_earlier_steps(machine: Machine, cal
     machine.assert_clean()
 
 
-def make_endpoint() -> str:
+def create_endpoint() -> str:
     made = network.create_network({"Name": "n", "Type": "L2Bridge", "SchemaVersion": {"Major": 2, "Minor": 0}})
     endpoint = network.create_endpoint(
         str(network.member(made, "Id")), {"Name": "e", "SchemaVersion": {"Major": 2, "Minor": 0}}
@@ -132,7 +132,7 @@ def make_endpoint() -> str:
 
 
 def test_network_namespace_is_created_and_removed(machine: Machine) -> None:
-    endpoint = make_endpoint()
+    endpoint = create_endpoint()
     container = machine.create(windows={"network": {"endpointList": [endpoint]}})
     [namespace] = network.namespaces()
     assert network.namespace_endpoints(namespace) == [endpoint]
@@ -355,7 +355,7 @@ def test_shim_killed_during_hcs_call_is_released_from_ledger(machine: Machine, c
     """kill -9 while HCS executes a call, or after the last: whatever takes effect is released from the ledger."""
     if call:
         machine.emulator.fault(call, nth=1, delay=0.3)
-    spec = machine.spec(windows={"network": {"endpointList": [make_endpoint()]}})
+    spec = machine.spec(windows={"network": {"endpointList": [create_endpoint()]}})
     parents = json.dumps([str(layer) for layer in machine.layers])
     before = len(machine.calls())
     child = subprocess.Popen(

@@ -51,7 +51,7 @@ def test_shim_killed_at_every_hcs_call_leaks_nothing(shims: Shims, emulator: Emu
     shim.wait_exited()
     calls = [entry["call"] for entry in emulator.journal()[len(before) :] if "call" in entry]
     assert len(calls) > 15 and "HcsStartComputeSystem" in calls
-    expect_nothing_left(shims, emulator, shim)
+    expect_clean(shims, emulator, shim)
 
     for index, call in enumerate(calls):
         shim = begin(shims, f"c{index}")
@@ -68,7 +68,7 @@ def test_shim_killed_at_every_hcs_call_leaks_nothing(shims: Shims, emulator: Emu
         expected = journal + calls[: index + 1].count(call)
         eventually(lambda call=call, expected=expected: len(emulator.journal(call)) >= expected, f"{call} to return")
         shim.delete_command()
-        expect_nothing_left(shims, emulator, shim)
+        expect_clean(shims, emulator, shim)
 
 
 def begin(shims: Shims, name: str) -> Shim:
@@ -91,7 +91,7 @@ def tolerating(function: Callable[[], Any]) -> Callable[[], None]:
     return run
 
 
-def expect_nothing_left(shims: Shims, emulator: Emulator, shim: Shim) -> None:
+def expect_clean(shims: Shims, emulator: Emulator, shim: Shim) -> None:
     where = f"{shim.id}: {json.dumps([entry.get('call') for entry in emulator.journal()][-8:])}"
     eventually(lambda: emulator.control("status")["systems"] == [], f"no system left, {where}", 10)
     eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 10)

@@ -74,4 +74,4 @@ def test_vm_devices_are_assigned_and_removed(vms: VmShims) -> None:
     pod.kill(9)
     pod.wait()
     pod.delete()
-    eventually(lambda: not vms.left(), "nothing left of the VM")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the VM")

@@ -85,7 +85,7 @@ def test_kubelet_volume_layout_is_mounted(isolation: Isolation) -> None:
     assert output == ["threads=4", "hush", "10.0.0.1 pod", "cached", "read-only directory", "read-only file"]
     assert log.read_text() == "it failed\n" and (empty / "x").read_text() == "cached\n"
     assert not (config / "new").exists() and (secret / "token").read_text() == "hush\n"
-    eventually(lambda: not isolation.vms.left(), "nothing left of the mounts")
+    eventually(lambda: not isolation.vms.leaked(), "no leaked resource of the mounts")
 
 
 def test_nested_bind_mount_does_not_propagate_to_host(isolation: Isolation) -> None:
@@ -146,7 +146,7 @@ def test_unix_socket_mount(isolation: Isolation) -> None:
 )
 def test_invalid_mounts_are_refused(isolation: Isolation, mount: dict[str, str], words: str) -> None:
     assert words in refused(status.UNKNOWN, isolation.create, [mount], *SLEEP)
-    assert not isolation.vms.left()
+    assert not isolation.vms.leaked()
 
 
 @pytest.mark.parametrize("source", ["sandbox://x", "virtual-disk:///d.vhdx", "evd://a/b", "uvm://\\\\.\\pipe\\x"])
@@ -213,7 +213,7 @@ def test_disk_mounts_of_every_type_in_vm(vms: VmShims) -> None:
 def test_missing_disk_is_refused(vms: VmShims, source: str) -> None:
     mount = {"source": source, "destination": "C:\\x"}
     assert "not found" in refused(status.UNKNOWN, Isolation(vms, in_vm=True).create, [mount], *SLEEP)
-    eventually(lambda: not vms.left(), "nothing left of the VM")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the VM")
 
 
 def luns(vms: VmShims) -> dict[str, str]:

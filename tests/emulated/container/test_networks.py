@@ -10,7 +10,7 @@ import pytest
 from shim.hcs_bindings import network
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
-from tests.support.bindings import make_endpoint, reset_libraries, use
+from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
@@ -43,7 +43,7 @@ def create(vms: VmShims, shim: Shim, *, in_vm: bool) -> None:
 
 @pytest.mark.parametrize("crash", [False, True])
 def test_created_namespace_is_removed_with_container(vms: VmShims, crash: bool) -> None:
-    endpoint = make_endpoint()
+    endpoint = create_endpoint()
     search = ["svc.cluster.local", "cluster.local"]
     shim = start(vms, "c1", in_vm=False, endpointList=[endpoint], dnsSearchList=search, allowUnqualifiedDNSQuery=True)
     create(vms, shim, in_vm=False)
@@ -89,7 +89,7 @@ def test_missing_namespace_is_refused(vms: VmShims) -> None:
     shim = start(vms, "c2", in_vm=True, networkNamespace=NOWHERE)
     message = refused(status.UNKNOWN, create, vms, shim, in_vm=True)
     assert NOWHERE in message and "create the pod again" in message
-    eventually(lambda: not vms.left(), "nothing left")
+    eventually(lambda: not vms.leaked(), "no leaked resource")
 
 
 @pytest.mark.parametrize("in_vm", [False, True])
@@ -98,4 +98,4 @@ def test_missing_endpoint_is_refused(vms: VmShims, in_vm: bool) -> None:
     message = refused(status.UNKNOWN, create, vms, shim, in_vm=in_vm)
     assert NOWHERE in message and "create the pod again" in message
     assert network.namespaces() == []
-    eventually(lambda: not vms.left(), "nothing left")
+    eventually(lambda: not vms.leaked(), "no leaked resource")

@@ -12,7 +12,7 @@ import pytest
 
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
-from tests.support.hostprocess import HOST_PROCESS, ROOT, STAY, Jobs, windows_path, world
+from tests.support.hostprocess import HOST_PROCESS, ROOT, SLEEP_LOOP, Jobs, host_process_shims, windows_path
 from tests.support.shared_mounts import mounts_below, shared_mount
 from tests.support.shims import refused
 from tests.support.vm_image import Reader
@@ -126,7 +126,7 @@ class TestMounts:
                 {"source": str(outer), "destination": windows_path(there)},
                 {"source": str(inner), "destination": windows_path(there / "b")},
             ]
-            shim = jobs.stay("c1", mounts=mounts)
+            shim = jobs.run_detached("c1", mounts=mounts)
             assert mounts_below(pods) == []
             assert jobs.exec(shim, "e1", "cat", str(there / "b" / "file")) == "kept\n"
             shutil.rmtree(outer)
@@ -151,7 +151,7 @@ class TestMounts:
         data, there = jobs.shims.directory / "data", jobs.shims.directory / "there"
         data.mkdir()
         (data / "late").write_text("late\n")
-        shim = jobs.stay("c1")
+        shim = jobs.run_detached("c1")
         shim.update({"HostPath": str(data), "ContainerPath": windows_path(there)}, "ContainerMount")
         assert jobs.exec(shim, "e1", "sh", "-c", f"cat {there}/late") == "late\n"
 
@@ -159,7 +159,7 @@ class TestMounts:
 @pytest.fixture
 def old(start_emulator: Callable[..., Emulator]) -> Iterator[Jobs]:
     """On Server 2019, which has no bind filter."""
-    yield from world(start_emulator("--build", str(OLD_BUILD)))
+    yield from host_process_shims(start_emulator("--build", str(OLD_BUILD)))
 
 
 class TestWithoutBindFilter:
@@ -167,7 +167,7 @@ class TestWithoutBindFilter:
         note = old.shims.directory / "note"
         note.write_text("a note\n")
         mounts = [{"source": str(note), "destination": "C:\\mounted\\note"}]
-        shim = old.stay("c1", "cat tool.txt > copy; " + STAY, mounts=mounts, process={"cwd": "C:\\work"})
+        shim = old.run_detached("c1", "cat tool.txt > copy; " + SLEEP_LOOP, mounts=mounts, process={"cwd": "C:\\work"})
         place = old.place / "c1"
         assert (place / "tool.txt").read_text() == "from the image\n"
         assert old.exec(shim, "e1", "sh", "-c", f"pwd; cat {place}/mounted/note").splitlines() == [str(place), "a note"]
@@ -177,7 +177,7 @@ class TestWithoutBindFilter:
         assert not place.exists()
 
     def test_root_directory_is_released_after_shim_crash(self, old: Jobs) -> None:
-        shim = old.stay("c1")
+        shim = old.run_detached("c1")
         shim.kill_daemon()
         shim.delete_command()
         assert not (old.place / "c1").exists()

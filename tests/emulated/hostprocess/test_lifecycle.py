@@ -19,7 +19,7 @@ from tests.support.hostprocess import (
     INHERIT_USER,
     KILLED,
     RUNNING,
-    STAY,
+    SLEEP_LOOP,
     Jobs,
     groups,
     program,
@@ -55,7 +55,7 @@ class TestUsers:
         assert not jobs.shims.mounts()
 
     def test_exec_runs_as_container_user(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1", user="NT AUTHORITY\\Local Service")
+        shim = jobs.run_detached("c1", user="NT AUTHORITY\\Local Service")
         assert jobs.exec(shim, "e1", "sh", "-c", "id -u") == "65534\n"
         other = {**jobs.shims.process("sh"), "user": {"username": "NT AUTHORITY\\SYSTEM"}}
         assert "leave it out" in refused(status.UNKNOWN, shim.exec, "e2", other)
@@ -79,12 +79,12 @@ class TestLifecycle:
         assert reader.text() == "through\n"
 
     def test_exec_runs_in_job(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1")
+        shim = jobs.run_detached("c1")
         assert jobs.exec(shim, "e1", "sh", "-c", f"cat {jobs.place}/tool.txt; exit 5", code=5) == "from the image\n"
         assert shim.state().status == RUNNING
 
     def test_terminal_and_resize(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1")
+        shim = jobs.run_detached("c1")
         stdout = jobs.fifo()
         file = os.open(stdout, os.O_RDONLY | os.O_NONBLOCK)
         os.set_blocking(file, True)
@@ -102,14 +102,15 @@ class TestLifecycle:
         """A shell (`cmd /c`) was started to search for the program. The console event goes to both, as on Windows: the
         shell, which is the init, exits with STATUS_CONTROL_C_EXIT, and the program's handler runs."""
         note = jobs.shims.directory / "handled"
-        shim = jobs.stay("c1", f"trap 'echo handled >> {note}; exit 7' TERM; " + STAY.replace("sleep 1", "sleep 0.1"))
+        loop = SLEEP_LOOP.replace("sleep 1", "sleep 0.1")
+        shim = jobs.run_detached("c1", f"trap 'echo handled >> {note}; exit 7' TERM; {loop}")
         shim.kill(signal.SIGTERM)
         assert shim.wait().exit_status == CONTROL_C_EXIT
         shim.delete()
         assert note.read_text() == "handled\n"
 
     def test_sigkill_terminates_all_processes_of_job(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1", "sleep 1000 & setsid sleep 1000 & " + STAY)
+        shim = jobs.run_detached("c1", "sleep 1000 & setsid sleep 1000 & " + SLEEP_LOOP)
         members = [process.pid for process in shim.pids()]
         assert len(members) >= 3
         shim.kill(signal.SIGKILL)
@@ -120,7 +121,7 @@ class TestLifecycle:
     def test_processes_left_after_init_exit_are_shut_down(self, jobs: Jobs) -> None:
         note = jobs.shims.directory / "asked"
         patient = f"(trap 'echo asked > {note}; exit' TERM; echo up; while :; do sleep 0.1; done) & "
-        shim = jobs.stay("c1", patient + "setsid sleep 1000 & sleep 0.3")
+        shim = jobs.run_detached("c1", patient + "setsid sleep 1000 & sleep 0.3")
         shim.wait()
         shim.delete()
         assert note.read_text() == "asked\n"
@@ -130,7 +131,7 @@ class TestLifecycle:
         shim.start()  # the shell that looks for it is there
         assert shim.wait().exit_status != 0
         shim.delete()
-        other = jobs.stay("c2")
+        other = jobs.run_detached("c2")
         process = {**jobs.shims.process("sh"), "user": {}, "cwd": "C:\\etc\\passwd"}
         other.exec("e1", process)
         assert "etc\\\\passwd" in refused(status.UNKNOWN, other.start, "e1")
@@ -145,7 +146,7 @@ class TestLifecycle:
         Job("c1", 20348).close()
 
     def test_pause_is_unimplemented(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1")
+        shim = jobs.run_detached("c1")
         assert "pause" in refused(status.UNIMPLEMENTED, shim.pause)
 
 
@@ -159,7 +160,7 @@ def keeper(shim: Shim) -> int:
 class TestCrash:
     def test_shim_crash_terminates_job(self, jobs: Jobs) -> None:
         """Nothing runs any more, and after `delete` nothing is mounted."""
-        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        shim = jobs.run_detached("c1", "setsid sleep 1000 & " + SLEEP_LOOP)
         members = [process.pid for process in shim.pids()]
         assert len(members) >= 2
         shim.kill_daemon()
@@ -170,7 +171,7 @@ class TestCrash:
         assert not groups(jobs.shims)
 
     def test_keeper_crash_is_reported_as_exit(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        shim = jobs.run_detached("c1", "setsid sleep 1000 & " + SLEEP_LOOP)
         members = [process.pid for process in shim.pids()]
         os.kill(keeper(shim), signal.SIGKILL)
         assert shim.wait().exit_status == KILLED
@@ -179,7 +180,7 @@ class TestCrash:
         assert not jobs.shims.mounts()
 
     def test_shim_and_keeper_crash_is_cleaned_up_by_delete(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        shim = jobs.run_detached("c1", "setsid sleep 1000 & " + SLEEP_LOOP)
         members = [process.pid for process in shim.pids()]
         os.kill(shim.pid, signal.SIGSTOP)  # or it would clean up after its keeper
         os.kill(keeper(shim), signal.SIGKILL)
@@ -190,7 +191,7 @@ class TestCrash:
 
     def test_gc_releases_job_without_emulator(self, jobs: Jobs) -> None:
         """`runhcs gc` releases the resources of the host although the emulator has exited, and its layers with it."""
-        shim = jobs.stay("c1", "setsid sleep 1000 & " + STAY)
+        shim = jobs.run_detached("c1", "setsid sleep 1000 & " + SLEEP_LOOP)
         members = [process.pid for process in shim.pids()]
         os.kill(shim.pid, signal.SIGSTOP)
         os.kill(keeper(shim), signal.SIGKILL)

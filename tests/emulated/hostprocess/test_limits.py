@@ -10,7 +10,7 @@ import pytest
 from shim.api.runhcs_stats import Statistics
 from shim.ttrpc import status
 from tests.support.eventually import eventually
-from tests.support.hostprocess import STAY, Jobs, program
+from tests.support.hostprocess import SLEEP_LOOP, Jobs, program
 from tests.support.shims import refused
 
 HUNGRY = ("dd", "if=/dev/zero", "of=/dev/null", "bs=256M", "count=1")
@@ -40,7 +40,7 @@ class TestLimits:
         jobs.events.expect(["create c1", "start c1", "oom c1", "exit c1", "delete c1"])
 
     def test_update_raises_memory_limit(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1", windows={"resources": {"memory": {"limit": 64 << 20}}})
+        shim = jobs.run_detached("c1", windows={"resources": {"memory": {"limit": 64 << 20}}})
         shim.update({"memory": {"limit": 600 << 20}})
         jobs.exec(shim, "e1", *HUNGRY)
         assert "oom c1" not in jobs.events.received()
@@ -49,7 +49,7 @@ class TestLimits:
         ("cpu", "share"), [({"count": 1}, 1 / (os.cpu_count() or 1)), ({"maximum": 2500}, 0.25), ({}, 0)]
     )
     def test_processor_limit_is_enforced(self, jobs: Jobs, cpu: dict[str, int], share: float) -> None:
-        shim = jobs.stay("c1", windows={"resources": {"cpu": cpu, "memory": {"limit": 1 << 30}}})
+        shim = jobs.run_detached("c1", windows={"resources": {"cpu": cpu, "memory": {"limit": 1 << 30}}})
         if share:
             quota = group_file(shim.state().pid, "cpu", "cpu.cfs_quota_us", "cpu.max").split()[0]
             assert int(quota) == int(share * 100_000 * (os.cpu_count() or 1))
@@ -59,7 +59,7 @@ class TestLimits:
 
     def test_affinity_is_enforced(self, jobs: Jobs) -> None:
         resources = {"cpu": {"affinity": [{"mask": 1, "group": 0}]}}
-        shim = jobs.stay("c1", windows={"resources": resources})
+        shim = jobs.run_detached("c1", windows={"resources": resources})
         assert jobs.exec(shim, "e1", "sh", "-c", ALLOWED) == "0\n"
         shim.update({"cpu": {"affinity": [{"mask": 2, "group": 0}]}})
         assert jobs.exec(shim, "e2", "sh", "-c", ALLOWED) == "1\n"
@@ -70,7 +70,7 @@ class TestLimits:
 
 class TestStats:
     def test_stats_cover_the_job(self, jobs: Jobs) -> None:
-        shim = jobs.stay("c1", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 1000 & " + STAY)
+        shim = jobs.run_detached("c1", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 1000 & " + SLEEP_LOOP)
         before = Statistics.decode(shim.stats().value).windows
         assert before is not None and before.processor is not None and before.memory is not None
         assert before.processor.total_runtime_ns > 0 and before.memory.memory_usage_private_working_set_bytes > 0

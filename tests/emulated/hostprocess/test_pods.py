@@ -8,7 +8,7 @@ from shim.api.types import Mount
 from shim.ttrpc import status
 from tests.emulated.task.test_sandbox_service import Sandbox
 from tests.support.emulator import is_alive
-from tests.support.hostprocess import HOST_PROCESS, INHERIT_USER, ROOT, STAY, Jobs, read_until
+from tests.support.hostprocess import HOST_PROCESS, INHERIT_USER, ROOT, SLEEP_LOOP, Jobs, read_until
 from tests.support.shims import Shim, refused
 
 
@@ -35,7 +35,7 @@ class TestPods:
             images.append([Mount(type="bind", source=str(image), options=["bind", "rw"])])
         members = []
         for name, rootfs in zip(("a", "b"), images, strict=True):
-            spec = jobs.spec("sh", "-c", f"cat {jobs.place}/name; id -u; {STAY}", user="", annotations=elsewhere)
+            spec = jobs.spec("sh", "-c", f"cat {jobs.place}/name; id -u; {SLEEP_LOOP}", user="", annotations=elsewhere)
             shim = jobs.shims.start(name, spec)
             stdout = jobs.fifo()
             file = os.open(stdout, os.O_RDONLY | os.O_NONBLOCK)
@@ -58,7 +58,7 @@ class TestPods:
         pod.create_sandbox(annotations={HOST_PROCESS: "true", INHERIT_USER: "true"})
         pod.start_sandbox()
         assert "host processes" in refused(status.UNKNOWN, pod.join, "w1")
-        bundle = jobs.shims.bundle("w2", jobs.spec("sh", "-c", STAY, user=""))
+        bundle = jobs.shims.bundle("w2", jobs.spec("sh", "-c", SLEEP_LOOP, user=""))
         pod.create(id="w2", bundle=str(bundle), rootfs=jobs.rootfs)
         pid = pod.start(id="w2")
         assert is_alive(pid) and pid in {process.pid for process in pod.pids(id="w2")}

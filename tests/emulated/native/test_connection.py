@@ -208,7 +208,7 @@ assert lib.run("HcsStartComputeSystem", system, OPERATION, None) == (0, None)
         run_client(tmp_path, program)
         child, parent = pids
         assert child != parent
-        eventually(lambda: sorted(client.pid for client in service.gone) == sorted(pids))
+        eventually(lambda: sorted(client.pid for client in service.disconnected_clients) == sorted(pids))
 
 
 def test_forked_child_does_not_keep_the_parent_connected(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ os._exit(0)
     with scripted_service(tmp_path) as service:
         forked = int(run_client(tmp_path, program))
         try:
-            eventually(lambda: service.gone)
+            eventually(lambda: service.disconnected_clients)
         finally:
             os.kill(forked, signal.SIGKILL)
 
@@ -250,11 +250,12 @@ signal.pause()
         eventually(lambda: service.requests)
         client.kill()
         client.communicate()
-        eventually(lambda: len(service.gone) == 1)
+        eventually(lambda: len(service.disconnected_clients) == 1)
         assert lib.run("HcsEnumerateComputeSystems", None, OPERATION) == (0, None), "others do not notice"
         service.do(going_on.set)
-        eventually(lambda: len(service.gone) == 2), "reported again, because the late response opened a handle"
-        assert service.gone[0] is service.gone[1]
+        # Reported again, because the late response opened a handle.
+        eventually(lambda: len(service.disconnected_clients) == 2)
+        assert service.disconnected_clients[0] is service.disconnected_clients[1]
 
 
 def test_hundred_client_processes_are_served(tmp_path: Path) -> None:
@@ -339,7 +340,7 @@ assert lib.HcsSetComputeSystemCallback(system, 0, None, callback) == 0
         service.handlers["HcsSetComputeSystemCallback"] = registered
         for _ in range(5):
             run_client(tmp_path, program)
-        eventually(lambda: len(service.gone) == 5)
+        eventually(lambda: len(service.disconnected_clients) == 5)
 
 
 def test_signals_are_not_delivered_to_library_threads(tmp_path: Path) -> None:

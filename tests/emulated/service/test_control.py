@@ -88,7 +88,7 @@ def test_fault_delays_and_disconnects(emulator: Emulator) -> None:
     with WireClient(emulator.directory) as client:
         slow = client.begin("HcsEnumerateComputeSystems", None)
         client.ok("NameToGuid", "others go on meanwhile")
-        assert slow not in client._answers
+        assert slow not in client._responses
         assert client.finish(slow).hresult == 0
         with pytest.raises(ConnectionError):
             client.call("HcsGetServiceProperties", None)
@@ -126,7 +126,7 @@ def test_fault_kills_the_client(emulator: Emulator, when: str) -> None:
     ],
 )
 def test_fault_without_effect_is_refused(emulator: Emulator, fault: dict[str, object], problem: str) -> None:
-    answer = emulator.ask("fault-add", **fault)
+    answer = emulator.request("fault-add", **fault)
     assert not answer["ok"] and problem in answer["error"]
 
 

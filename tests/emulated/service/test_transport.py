@@ -166,7 +166,7 @@ def test_client_that_does_not_read_is_throttled_then_disconnected(
         sock.sendall(encode_request(9, PING))
         assert [receive(sock)[1] for _ in range(5)] == [0, 1, 2, 3, 9], "it was only slowed"
         service.do(lambda: [client.send_event(1, 1, "x" * 1_000_000) for _ in range(6)])
-        eventually(lambda: service.gone == [client])
+        eventually(lambda: service.disconnected_clients == [client])
     with connect(service) as other:
         other.sendall(encode_request(1, PING))
         assert receive(other)[1] == 1
@@ -202,7 +202,7 @@ def test_descriptors_for_a_disconnected_client_are_closed(service: Scripted) -> 
     with connect(service) as sock:
         sock.sendall(encode_request(1, Request("HcsGetProcessInfo", handle=1)))
         eventually(lambda: service.requests)
-    eventually(lambda: service.gone)
+    eventually(lambda: service.disconnected_clients)
     service.do(going_on.set)
     assert os.read(reader, 1) == b""
     os.close(reader)

@@ -158,4 +158,4 @@ def test_guest_shutdown_is_a_graceful_exit(client: WireClient, vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     bridge.ok(bridge_frames.SHUTDOWN_GRACEFUL, NULL)
     assert client.wait_event(vm.handle, EXITED)["ExitType"] == "GracefulExit"
-    bridge.wait_end()
+    bridge.wait_closed()

@@ -98,4 +98,4 @@ def test_pod_with_hanging_guest_is_terminated(vms: VmShims) -> None:
     assert shim.wait(timeout=BOUND).exit_status == 0xFFFFFFFF
     shim.delete()
     pod.delete()
-    eventually(lambda: not vms.left(), "nothing left of the pod")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the pod")

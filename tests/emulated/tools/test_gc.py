@@ -77,7 +77,7 @@ def test_gc_terminates_the_vm_of_a_dead_pod(tools: ToolShims, emulator: Emulator
     report = tools.json("gc", "--yes")
     assert outcomes(report)["ledger pod"] == "released" and set(outcomes(report).values()) == {"released"}
     eventually(lambda: not vms.workers(), "the end of the VM's worker")
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_gc_releases_a_network_namespace_and_a_layer(hcs: Emulator, tools: ToolShims, emulator: Emulator) -> None:

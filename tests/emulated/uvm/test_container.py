@@ -13,7 +13,7 @@ import pytest
 from shim.api.runhcs_stats import Statistics
 from shim.hcs_bindings import network, service
 from shim.ttrpc import status
-from tests.support.bindings import make_endpoint, reset_libraries, use
+from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shims, refused
@@ -29,7 +29,7 @@ def test_container_runs_and_reports_exit(vms: VmShims) -> None:
     assert answer.exit_status == 7 and answer.pid > 0
     assert out.text().split() == ["hello"] and err.text().split() == ["oops"]
     vms.events.expect(["create c1", "start c1", "exit c1", "delete c1"])
-    eventually(lambda: not vms.left(), "nothing left of the VM")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the VM")
     shim.shutdown()
     shim.wait_exited()
 
@@ -141,7 +141,7 @@ def test_kill_before_start(vms: VmShims) -> None:
     assert shim.wait().exit_status == 1
     shim.delete()
     vms.events.expect(["create c1", "exit c1", "delete c1"])
-    eventually(lambda: not vms.left(), "nothing left of the VM")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the VM")
 
 
 def test_stats_of_container_and_vm(vms: VmShims) -> None:
@@ -204,7 +204,7 @@ def test_unsupported_specs_are_refused(vms: VmShims) -> None:
     os.rename(vms.layers[1] / "UtilityVM", vms.layers[1] / "other")
     shim = vms.start("c2", *SLEEP)
     assert "UtilityVM" in refused(status.UNKNOWN, vms.create, shim)
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_boot_timeout(vms: VmShims) -> None:
@@ -212,7 +212,7 @@ def test_boot_timeout(vms: VmShims) -> None:
     vms.emulator.fault("HcsStartComputeSystem", delay=3)
     shim = vms.start("c1", *SLEEP)
     refused(status.DEADLINE_EXCEEDED, vms.create, shim)
-    eventually(lambda: not vms.left(), "nothing left of the VM")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the VM")
 
 
 def test_shim_crash_leaks_nothing(vms: VmShims) -> None:
@@ -220,7 +220,7 @@ def test_shim_crash_leaks_nothing(vms: VmShims) -> None:
     assert len(vms.workers()) == 1
     shim.kill_daemon()
     shim.delete_command()
-    assert not vms.left()
+    assert not vms.leaked()
     assert Path(vms.scratch("c1") / "vm" / "sandbox.vhdx").exists()  # the snapshot's, and goes with it
 
 
@@ -243,7 +243,7 @@ def test_drivers_are_installed_in_vm(vms: VmShims) -> None:
     (entry,) = eventually(lambda: vms.emulator.journal("guest:ExecuteProcess"), "the journal's entry")
     line = entry["arguments"]["Settings"]["ProcessParameters"]["CommandLine"]
     assert line.endswith("\\s1/*.inf /subdirs /install") and "pnputil.exe /add-driver" in line
-    eventually(lambda: not vms.left(), "nothing left of the VM")
+    eventually(lambda: not vms.leaked(), "no leaked resource of the VM")
 
 
 def test_writable_share_is_refused_if_disabled(vms: VmShims) -> None:
@@ -271,7 +271,7 @@ def test_created_namespace_is_removed_with_container(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, crash: bool
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
-    endpoint = make_endpoint()
+    endpoint = create_endpoint()
     spec = vms.spec(*SLEEP)
     spec["windows"]["network"] = {"endpointList": [endpoint]}
     shim = vms.shims.start("c1", spec)
@@ -289,7 +289,7 @@ def test_created_namespace_is_removed_with_container(
         shim.wait()
         shim.delete()
     assert network.namespaces() == [] and network.endpoints() == [endpoint]
-    assert not vms.left()
+    assert not vms.leaked()
     reset_libraries()
 
 

@@ -13,7 +13,7 @@ from shim.api.extendedtask import ComputeProcessorInfoRequest, ComputeProcessorI
 from shim.api.types import Status
 from shim.hcs_bindings import network
 from shim.ttrpc import status
-from tests.support.bindings import make_endpoint, reset_libraries, use
+from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, refused
 from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
@@ -37,7 +37,7 @@ def test_sandbox_is_vm_without_container(vms: VmShims) -> None:
     refused(status.NOT_FOUND, pod.kill, 9)
     assert pod.delete().pid == 1
     vms.events.expect(["create pod", "start pod", "exit pod", "delete pod"])
-    assert not vms.left()
+    assert not vms.leaked()
     pod.shutdown()
     pod.wait_exited()
 
@@ -50,7 +50,7 @@ def test_kill_before_start(vms: VmShims) -> None:
     pod.kill(15)
     assert pod.wait().exit_status == 1
     pod.delete()
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_vm_processor_count(vms: VmShims) -> None:
@@ -85,7 +85,7 @@ def test_two_workloads_and_exec(vms: VmShims) -> None:
     pod.kill(9)
     assert pod.wait().exit_status == 0
     pod.delete()
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_workload_without_hyperv_section_runs_in_pod_vm(vms: VmShims) -> None:
@@ -114,7 +114,7 @@ def test_sandbox_exit_stops_workloads(vms: VmShims) -> None:
     assert running.delete().exit_status == 0xFFFFFFFF
     assert created.delete().exit_status == 1
     vms.expect_one_exit("c1", "c2", "pod")
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_ten_concurrent_workloads(vms: VmShims) -> None:
@@ -146,7 +146,7 @@ def test_ten_concurrent_workloads(vms: VmShims) -> None:
     pod.kill(9)
     pod.wait()
     pod.delete()
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_concurrent_creates_of_one_id_create_one_container(vms: VmShims) -> None:
@@ -188,7 +188,7 @@ def test_removed_workloads_leak_nothing(vms: VmShims) -> None:
     pod.wait()
     pod.delete()
     eventually(lambda: worker not in vms.emulator.descendants(), "the end of the worker")
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def _open_files(shim: Shim) -> int:
@@ -199,7 +199,7 @@ def test_pod_network_is_added_to_vm(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
-    endpoint = make_endpoint()
+    endpoint = create_endpoint()
     namespace = network.create_namespace()["ID"]
     network.add_namespace_endpoint(namespace, endpoint)
     windows = {"layerFolders": None, "network": {"networkNamespace": namespace}}
@@ -216,7 +216,7 @@ def test_pod_network_is_added_to_vm(
     shim.wait()
     shim.delete()
     pod.delete()
-    assert not vms.left()
+    assert not vms.leaked()
     assert network.namespace_endpoints(namespace) == [endpoint]  # not ours to take apart
     network.delete_namespace(namespace)
     reset_libraries()

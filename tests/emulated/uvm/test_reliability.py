@@ -77,9 +77,9 @@ class PodLifecycle:
                 assert getattr(error, "code", None) != status.DEADLINE_EXCEEDED, error
 
 
-def expect_nothing_left(lifecycle: PodLifecycle, where: str) -> None:
+def expect_clean(lifecycle: PodLifecycle, where: str) -> None:
     emulator = lifecycle.vms.emulator
-    eventually(lambda: not lifecycle.vms.left(), f"nothing left, there is {lifecycle.vms.left()}, {where}", 15)
+    eventually(lambda: not lifecycle.vms.leaked(), f"nothing left, there is {lifecycle.vms.leaked()}, {where}", 15)
     eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 15)
     assert not emulator.mounts(), where
     for shim in lifecycle.tasks:
@@ -98,7 +98,7 @@ def counted(vms: VmShims) -> list[str]:
     lifecycle.pod.wait_exited()
     calls = [entry["call"] for entry in vms.emulator.journal()[before:] if "call" in entry]
     assert "guest:ExecuteProcess" in calls and "HcsTerminateComputeSystem" in calls and len(calls) > 30
-    expect_nothing_left(lifecycle, "undisturbed")
+    expect_clean(lifecycle, "undisturbed")
     return calls
 
 
@@ -117,7 +117,7 @@ def test_shim_killed_at_every_hcs_call_leaks_nothing(vms: VmShims, counted: list
         vms.emulator.control("fault-clear")
         for shim in lifecycle.tasks:
             shim.delete_command()
-        expect_nothing_left(lifecycle, where)
+        expect_clean(lifecycle, where)
 
 
 @pytest.mark.timeout(600)
@@ -135,7 +135,7 @@ def test_vm_killed_at_every_call_is_reported(vms: VmShims, counted: list[str], p
             os.kill(worker, signal.SIGKILL)
         lifecycle.join()
         expect_all_exited(lifecycle, where)
-        expect_nothing_left(lifecycle, where)
+        expect_clean(lifecycle, where)
 
 
 def calls_so_far(vms: VmShims) -> list[str]:
@@ -183,7 +183,7 @@ def test_vm_exit_unblocks_waits(vms: VmShims) -> None:
     for shim in (running, created, pod):
         assert shim.delete().exit_status != 0
     vms.expect_one_exit("c1", "e1", "c2", "pod")
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def test_hanging_guest_is_terminated(vms: VmShims) -> None:
@@ -193,7 +193,7 @@ def test_hanging_guest_is_terminated(vms: VmShims) -> None:
     threading.Thread(target=_kill, args=(shim,), daemon=True).start()
     assert shim.wait(timeout=PATIENCE).exit_status == 0xFFFFFFFF
     assert shim.delete().exit_status == 0xFFFFFFFF
-    assert not vms.left()
+    assert not vms.leaked()
 
 
 def _kill(shim: Shim) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from shim.hcs_bindings import network
-from tests.support.bindings import make_endpoint, reset_libraries, use
+from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.emulator import Emulator
 from tests.support.shims import Shims
 from tests.support.vm_image import Reader, VmShims, fifo, options
@@ -143,7 +143,7 @@ def test_pod_with_network_messages(
     vms: VmShims, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     use(vms.emulator, monkeypatch, tmp_path_factory.mktemp("hcs"))
-    endpoint = make_endpoint()
+    endpoint = create_endpoint()
     namespace = network.create_namespace()["ID"]
     network.add_namespace_endpoint(namespace, endpoint)
     windows = {"network": {"networkNamespace": namespace}}

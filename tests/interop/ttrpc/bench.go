@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// bench measures unary calls as containerd makes them: a short message and the namespace as metadata. The request has the
-// value as field 1, like every request of the task API that names a task.
+// bench measures unary calls like those of containerd: a short message, and the namespace as metadata. The request has
+// the value as field 1, like every request of the task API that names a task.
 func bench(path string, callers, calls int, service, method, value string) error {
 	conn, err := net.Dial("unix", path)
 	if err != nil {

@@ -47,7 +47,7 @@ func check(path string) error {
 		{"client streaming", c.clientStreaming},
 		{"bidirectional streaming", c.bidirectional},
 		{"concurrent calls", c.concurrent},
-		// Last, because Go's own server closes the connection over it.
+		// Last, because Go's server closes the connection after it.
 		{"oversized answer", c.oversizedAnswer},
 		{"still alive", c.unary},
 	} {
@@ -131,7 +131,7 @@ func (c *checker) deadlines() error {
 	defer cancel()
 	err := c.client.Call(ctx, service, "Wait", wrapperspb.Bytes(nil), &nothing)
 	if !errors.Is(err, context.DeadlineExceeded) && status.Code(err) != codes.DeadlineExceeded {
-		return fmt.Errorf("a call without an answer ended with %v", err)
+		return fmt.Errorf("a call without a response returned %v", err)
 	}
 	var left wrapperspb.Int64Value
 	ctx, cancel = context.WithTimeout(c.ctx, 40*time.Second)
@@ -151,7 +151,7 @@ func (c *checker) oversizedAnswer() error {
 	return want(err, codes.ResourceExhausted, "")
 }
 
-// oversizedRequest is refused by Go's own client already; what a server says to such a frame is tested in Python.
+// oversizedRequest is refused by Go's client; the response of a server to such a frame is tested in Python.
 func (c *checker) oversizedRequest() error {
 	var answer wrapperspb.BytesValue
 	err := c.client.Call(c.ctx, service, "Echo", wrapperspb.Bytes(make([]byte, 5<<20)), &answer)

@@ -52,5 +52,5 @@ class Script:
     def count(self, which: int) -> int:
         return int(self._library.script_counter(which))
 
-    def nothing_is_left(self) -> bool:
+    def is_clean(self) -> bool:
         return [self.count(OPERATIONS), self.count(DOCUMENTS), self.count(HANDLES)] == [0, 0, 0]
