@@ -23,6 +23,8 @@ def arguments_for(args: argparse.Namespace) -> list[str]:
     for name in ("step", "layers"):
         for value in getattr(args, name):
             words += [f"--{name}", value]
+    if args.smb:
+        words += ["--smb", args.smb]
     for name in ("against", "record", "shim"):
         if value := getattr(args, name):
             words += [f"--{name}", os.path.abspath(value)]

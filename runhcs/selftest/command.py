@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--layers", action="append", default=[], metavar="DIR",
         help="a read-only layer of a Windows image, topmost first; repeated for each",
     )  # fmt: skip
+    parser.add_argument("--smb", default="", metavar="PATH", help="a directory of an SMB share, for the step with one")
     parser.add_argument("--shim", default="", metavar="EXE", help="the shim to test (default: the one of this runhcs)")
 
 

@@ -36,6 +36,8 @@ class Node:
     no_layers: str = ""
     #: The directory of the emulator; "" on Windows.
     emulator: str = ""
+    #: A directory of an SMB share; "" if none is given.
+    smb: str = ""
     recording: Recording = field(factory=Recording)
     close: Callable[[], None] = lambda: None
     _numbers: Any = field(factory=lambda: itertools.count(1))
@@ -80,11 +82,14 @@ class Node:
 
 def open_node(args: argparse.Namespace) -> Node:
     """Raises NodeError."""
+    node: Node
     if host.IS_EMULATED:
         from runhcs.selftest.linux import open_linux_node
 
-        return open_linux_node(args)
-    from runhcs.selftest import windows
+        node = open_linux_node(args)
+    else:
+        from runhcs.selftest.windows import open_windows_node
 
-    node: Node = windows.open_windows_node(args)
+        node = open_windows_node(args)
+    node.smb = args.smb
     return node

@@ -22,6 +22,7 @@ INPUT_LINES = 1024
 COPIERS = ('findstr "x"', 'find "x"', "more")
 
 Observation = dict[str, Any]
+Refusal = dict[str, Any]
 Scenario = Callable[[Context, str, str], Observation]
 
 
@@ -38,13 +39,13 @@ def process(command: str) -> dict[str, Any]:
     return {"commandLine": f"cmd /c {command}", "args": [], "cwd": "C:\\", "user": {}}
 
 
-def refused(call: Callable[..., Any], *arguments: Any) -> str:
-    """The status code and the text of a call that is refused; "" if it is not."""
+def refused(call: Callable[..., Any], *arguments: Any) -> Refusal:
+    """The status code and the text of a call that is refused; empty if it is not."""
     try:
         call(*arguments)
     except StatusError as error:
-        return f"{error.code}: {error}"
-    return ""
+        return {"code": error.code, "text": str(error)}
+    return {}
 
 
 def run_to_exit(task: TaskClient, exec_id: str = "") -> int:

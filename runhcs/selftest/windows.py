@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _winapi
 import argparse
 import json
 import os
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
+from typing import TYPE_CHECKING
 
 import win32security
 
@@ -19,6 +21,17 @@ from runhcs.selftest.node import PREFIX, Node, NodeError
 from shim.platform.windows import endpoint
 from shim.platform.windows.pipe import PipeStream, dial
 
+if TYPE_CHECKING:
+    from _win32typing import PySID
+
+# SYSTEM, Administrators, TrustedInstaller.
+TRUSTED = (
+    "S-1-5-18", "S-1-5-32-544", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
+)  # fmt: skip
+# To write, append, delete, or change attributes, the list or the owner; GENERIC_WRITE and GENERIC_ALL.
+WRITE_RIGHTS = 0x500D0156
+FILE_TYPE_PIPE = 3
+READ_SECONDS = 5.0
 SNAPSHOTS = r"C:\ProgramData\containerd\root\io.containerd.snapshotter.v1.windows\snapshots"
 ACCEPT_SECONDS = 60.0
 SIGNATURE_SECONDS = 60.0
@@ -130,11 +143,43 @@ def pipe_descriptor(address: str) -> str:
 
 
 def unprotected(paths: list[Path]) -> list[Path]:
-    """The files that accounts other than administrators may write."""
-    from runhcs.install.windows_system import WindowsSystem
+    """The files that accounts other than SYSTEM, administrators and the installer of Windows may write or own."""
+    trusted = [win32security.ConvertStringSidToSid(text) for text in TRUSTED]
+    return [path for path in paths if not _is_protected(path, trusted)]
 
-    system = WindowsSystem()
-    return [path for path in paths if not system.is_protected(path)]
+
+def _is_protected(path: Path, trusted: list[PySID]) -> bool:
+    information = win32security.OWNER_SECURITY_INFORMATION | win32security.DACL_SECURITY_INFORMATION
+    descriptor = win32security.GetNamedSecurityInfo(str(path), win32security.SE_FILE_OBJECT, information)
+    dacl = descriptor.GetSecurityDescriptorDacl()
+    if dacl is None or descriptor.GetSecurityDescriptorOwner() not in trusted:
+        return False
+    entries = [dacl.GetAce(at) for at in range(dacl.GetAceCount())]
+    return not any(
+        entry[0][0] == win32security.ACCESS_ALLOWED_ACE_TYPE and entry[1] & WRITE_RIGHTS and entry[-1] not in trusted
+        for entry in entries
+    )
+
+
+def handle_kind(handle: int, *, reads: bool) -> str:
+    """`overlapped pipe` is what the pump needs: on a synchronous handle a read blocks until there is data."""
+    if _winapi.GetFileType(handle) != FILE_TYPE_PIPE:
+        return f"a handle of type {_winapi.GetFileType(handle)}"
+    if not reads:
+        return "pipe"
+    pending: list[_winapi.Overlapped] = []
+
+    def read() -> None:
+        pending.append(_winapi.ReadFile(handle, 1, overlapped=True)[0])
+
+    thread = Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(READ_SECONDS)
+    if not pending:
+        return "synchronous pipe"
+    pending[0].cancel()
+    pending[0].GetOverlappedResult(True)
+    return "overlapped pipe"
 
 
 def signatures(paths: list[Path]) -> dict[str, str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import Any
 
 import pytest
 
 from runhcs.selftest.steps import STEPS
-from tests.wine.conftest import Machine
+from tests.wine.conftest import Machine, go_programs
 
 TIMEOUT = 380
+PROGRAM = "containerd-shim-runhcs-v1.exe"
 HOST_PROCESS = ("hostprocess-read-only", "hostprocess-terminal", "hostprocess-cleanup")
 
 
@@ -40,9 +42,21 @@ def test_every_step(selftest: Any, machine: Machine) -> None:
     _, steps = selftest()
     assert list(steps) == [step.name for step in STEPS]
     skipped = {name for name, step in steps.items() if step["outcome"] == "skip"}
-    assert skipped == {"crash-calls", "hostprocess-accounts"}
+    assert skipped == {"crash-calls", "hostprocess-accounts", "hostprocess-smb"}
     failed = {name: step["finding"] for name, step in steps.items() if step["outcome"] == "fail"}
     assert set(failed) <= {"environment", "files", *HOST_PROCESS}, failed
     assert "the Host Compute Service is not installed" in failed["environment"]
     assert steps["endpoint-access"]["details"]["descriptor"] == "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
     assert "selftest" not in " ".join(os.listdir(machine.drive / "users" / "root" / "Temp"))
+
+
+def test_comparison_with_microsofts_shim(selftest: Any, machine: Machine) -> None:
+    directory = machine.drive / "rival"
+    directory.mkdir(exist_ok=True)
+    shutil.copy(go_programs("hcsshim") / PROGRAM, directory)
+    scenarios = [f"against-{name}" for name in ("lifecycle", "large-output", "execs", "signals", "failures")]
+    chosen = [word for name in scenarios for word in ("--step", name)]
+    code, steps = selftest("--against", rf"C:\rival\{PROGRAM}", *chosen)
+    assert code == 0, {name: step["finding"] for name, step in steps.items()}
+    assert list(steps) == scenarios
+    assert "second create" in steps["against-failures"]["details"]["known differences"]

@@ -31,7 +31,7 @@ def _windows(context: Context, program: Path) -> str:
 
     folder = program.parent / "containerd-shim-runhcs"
     paths = [program, program.parent / "runhcs.exe", *sorted(path for path in folder.rglob("*"))]
-    paths = [path for path in paths if path.exists()]
+    paths = [program.parent, folder, *(path for path in paths if path.exists())]
     problems = unprotected(paths)
     context.details["writable by others"] = [str(path) for path in problems]
     states = signatures([path for path in paths if path.suffix in (".exe", ".dll", ".pyd")])

@@ -16,6 +16,8 @@ INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
 ROOT_LOCATION = "microsoft.com/hostprocess-rootfs-location"
 SYSTEM = "NT AUTHORITY\\SYSTEM"
 ACCOUNTS = (SYSTEM, "NT AUTHORITY\\LOCAL SERVICE", "NT AUTHORITY\\NETWORK SERVICE")
+# The local group of users, whose name is translated on some systems.
+GROUP = "Users"
 RIGHT_MISSING = "SYSTEM may log on service accounts: run with --as-system"
 
 
@@ -74,7 +76,11 @@ def accounts(context: Context) -> str:
         context.details[account] = text
         if status or text.lower() != account.lower():
             raise StepFailed(f"a process as {account} runs as {text!r} (exit status {status})")
-    return ", ".join(ACCOUNTS)
+    text, status = _output(context, "group", _spec(context.node.directory, _command("whoami", "id -un"), user=GROUP))
+    context.details[f"group {GROUP}"] = text
+    if status or not text or any(text.lower() == account.lower() for account in ACCOUNTS):
+        raise StepFailed(f"a process of the group {GROUP} runs as {text!r} (exit status {status})")
+    return f"{', '.join(ACCOUNTS)}, and a new user of the group {GROUP}"
 
 
 def working_directories(context: Context) -> str:
@@ -110,6 +116,20 @@ def read_only_mount(context: Context) -> str:
     return "a file can be read and none written"
 
 
+def smb_mount(context: Context) -> str:
+    """A directory of an SMB share, as Kubernetes mounts Azure Files."""
+    share = context.node.smb
+    if not share:
+        raise StepSkipped("no SMB share is given", r"--smb \\server\share\directory names one that can be read")
+    spec = _spec(context.node.directory, _command("dir /b", "ls"), cwd="%CONTAINER_SANDBOX_MOUNT_POINT%\\smb")
+    spec["mounts"] = [{"source": share, "destination": "C:\\smb", "options": ["ro"]}]
+    text, status = _output(context, "smb", spec)
+    expected = sorted(os.listdir(share))
+    if status or sorted(text.splitlines()) != expected:
+        raise StepFailed(f"{share} shows {text.splitlines()}, not {expected} (exit status {status})")
+    return f"{len(expected)} entries of {share}"
+
+
 def terminal(context: Context) -> str:
     spec = _spec(context.node.directory, _command("echo in a console", "echo in a console"), terminal=True)
     try:
@@ -134,6 +154,7 @@ STEPS = [
     Step("hostprocess-accounts", "host processes run as the service accounts", accounts, 120.0),
     Step("hostprocess-directories", "a working directory may be below the root or in a mount", working_directories),
     Step("hostprocess-read-only", "a read-only mount can be read and not written", read_only_mount),
+    Step("hostprocess-smb", "a directory of an SMB share can be mounted", smb_mount),
     Step("hostprocess-terminal", "a host process has a terminal", terminal),
     Step("hostprocess-cleanup", "no root directory of a host process container is left", left_directories),
 ]

@@ -159,6 +159,17 @@ class TestAgainst:
         assert result.finding == "exit: 3, the other 4; out: 'a', the other None; err: None, the other 'b'"
         assert result.details["other"]["exit"] == 4
 
+    def test_text_of_a_refusal_is_not_compared(self, node: Node) -> None:
+        result = self.compare(node, {"start": {"code": 2, "text": "a"}}, {"start": {"code": 2, "text": "b"}})
+        assert result.outcome == "ok"
+        result = self.compare(node, {"start": {"code": 2, "text": "a"}}, {"start": {"code": 5, "text": "a"}})
+        assert result.outcome == "fail"
+
+    def test_documented_difference_does_not_fail(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(against.KNOWN, ("x", "exit"), "explained")
+        result = self.compare(node, {"exit": 3}, {"exit": 4})
+        assert result.outcome == "ok" and result.details["known differences"] == {"exit": "explained"}
+
     def test_container_is_removed_before_the_other_shim_runs(self, node: Node) -> None:
         present: list[str] = []
 
@@ -200,7 +211,7 @@ class TestAsSystem:
     @pytest.fixture
     def args(self) -> argparse.Namespace:
         return argparse.Namespace(
-            step=["hcs"], layers=["C:\\a b"], against="", record="", shim="", json=True, as_system=True
+            step=["hcs"], layers=["C:\\a b"], against="", record="", shim="", smb="", json=True, as_system=True
         )
 
     def test_task_runs_once_as_system_and_is_deleted(
