@@ -13,7 +13,7 @@ from __future__ import annotations
 from shim.container.layers import MountedRoot, SnapshotMounts, WindowsLayers, join
 from shim.oci import windows_versions
 from shim.oci.errors import InvalidSpec
-from shim.platform import host
+from shim.platform import files, host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _path(directory: str, *names: str) -> str:
 
 def _from_version_file(path: str) -> int:
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(files.native(path), encoding="utf-8") as file:
             return windows_versions.parse(file.read(100).strip(), path)
     except (OSError, UnicodeDecodeError, InvalidSpec):
         return 0
@@ -72,7 +72,7 @@ def _from_registry(base: str) -> int:
 
     for names in _HIVES:
         try:
-            with open(_path(base, *names), "rb", buffering=0) as file:
+            with open(files.native(_path(base, *names)), "rb", buffering=0) as file:
                 text = Hive(file).text(_KEY, _VALUE)
             build = windows_versions.parse(text, _VALUE)
         except (OSError, HiveError, InvalidSpec):

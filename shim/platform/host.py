@@ -57,7 +57,7 @@ def reason(error: OSError) -> str:
 
 def exists(path: str) -> bool:
     try:
-        system.stat(path)
+        system.stat(files.native(path))
     except (OSError, ValueError):
         return False
     return True
@@ -65,7 +65,7 @@ def exists(path: str) -> bool:
 
 def is_directory(path: str) -> bool:
     try:
-        return system.stat(path).st_mode & _TYPE == _DIRECTORY
+        return system.stat(files.native(path)).st_mode & _TYPE == _DIRECTORY
     except (OSError, ValueError):
         return False
 
@@ -79,7 +79,7 @@ def make_directories(path: str, mode: int = 0o777) -> None:
     if end > 0 and not exists(path[:end]):
         make_directories(path[:end])
     try:
-        system.mkdir(path, mode)
+        system.mkdir(files.native(path), mode)
     except OSError:
         if not is_directory(path):
             raise

@@ -2,23 +2,25 @@
 
 When the daemon has died, containerd takes the exit from what `delete` prints. Without a record that would be 255 and
 the current time, even for a container that had exited normally. Plain text, `status seconds nanoseconds pid` and a
-newline; a line without the newline was cut off by a crash and is ignored. No imports: `delete` reads it.
+newline; a line without the newline was cut off by a crash and is ignored. Few imports: `delete` reads it.
 """
 
 from __future__ import annotations
+
+from shim.platform import files
 
 FILE_NAME = "exit"
 
 
 def write(bundle: str, status: int, seconds: int, nanos: int, pid: int) -> None:
-    with open(f"{bundle}/{FILE_NAME}", "wb") as file:
+    with open(files.native(f"{bundle}/{FILE_NAME}"), "wb") as file:
         file.write(b"%d %d %d %d\n" % (status, seconds, nanos, pid))
 
 
 def read(bundle: str) -> tuple[int, int, int, int] | None:
     """(status, seconds, nanoseconds, pid), or None if there is no complete record."""
     try:
-        with open(f"{bundle}/{FILE_NAME}", "rb") as file:
+        with open(files.native(f"{bundle}/{FILE_NAME}"), "rb") as file:
             line = file.read(100)
     except OSError:
         return None

@@ -12,6 +12,11 @@ _REGULAR = 0o100000
 _TYPE = 0o170000
 
 
+def native(path: str) -> str:
+    """The path for a system call. Windows needs a prefix for long ones."""
+    return path
+
+
 def read(path: str, limit: int) -> bytes:
     """A regular file's content, at most `limit` bytes. A FIFO in its place must not block us."""
     descriptor = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)

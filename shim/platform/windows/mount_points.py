@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from shim.platform.job_types import NOT_SUPPORTED, JobError
+from shim.platform.windows.files import native
 from shim.platform.windows.job_library import failure, library
 
 _NOT_FOUND = (2, 3)
@@ -14,7 +15,7 @@ _NOT_IMPLEMENTED = (0, 50, 120)
 
 def mount(volume: str, directory: str) -> None:
     """Mount a volume at a directory, which is created."""
-    os.makedirs(directory, exist_ok=True)
+    os.makedirs(native(directory), exist_ok=True)
     if library("kernel32").SetVolumeMountPointW(_with_backslash(directory), _with_backslash(volume)):
         return
     error = failure(f"{volume} cannot be mounted at {directory}")
@@ -29,14 +30,14 @@ def unmount(directory: str) -> None:
         if error.code not in (*_NOT_FOUND, _NO_MOUNT_POINT, *_NOT_IMPLEMENTED):
             raise error
     try:
-        os.rmdir(directory)
+        os.rmdir(native(directory))
     except OSError:
         pass  # it is removed already, or not empty
 
 
 def link(target: str, path: str) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    os.symlink(target, path, target_is_directory=os.path.isdir(target))
+    os.makedirs(native(os.path.dirname(path)), exist_ok=True)
+    os.symlink(target, native(path), target_is_directory=os.path.isdir(native(target)))
 
 
 def _with_backslash(path: str) -> str:

@@ -11,6 +11,7 @@ import os
 
 from shim.container.layers import join
 from shim.oci.errors import InvalidSpec
+from shim.platform import files, host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,24 +35,25 @@ class BootFiles:
 
     def prepare(self) -> None:
         """Copy the disk, unless it exists from an earlier boot. The copy is atomic."""
-        if os.path.exists(self.scratch):
+        if host.exists(self.scratch):
             return
-        os.makedirs(os.path.dirname(self.scratch), exist_ok=True)
-        partial = f"{self.scratch}.partial"
-        with open(self.template, "rb", buffering=0) as source, open(partial, "wb", buffering=0) as target:
+        host.make_directories(os.path.dirname(self.scratch))
+        scratch = files.native(self.scratch)
+        partial = f"{scratch}.partial"
+        with open(files.native(self.template), "rb", buffering=0) as source, open(partial, "wb", buffering=0) as target:
             while data := source.read(COPY_SIZE):
                 target.write(data)
-        os.replace(partial, self.scratch)
+        os.replace(partial, scratch)
 
 
 def find(parents: Sequence[str], scratch: str) -> BootFiles:
     """The boot files of the topmost layer that has them. `parents` are given from top to base."""
     for parent in parents:
         directory = join(parent, UTILITY_VM)
-        if os.path.isdir(directory):
+        if host.is_directory(directory):
             files, template = join(directory, FILES), join(directory, TEMPLATE)
             for path in (files, template):
-                if not os.path.exists(path):
+                if not host.exists(path):
                     raise InvalidSpec(f"{path} is missing: the image's {UTILITY_VM} is damaged, so pull it again")
             return BootFiles(files, template, join(join(scratch, "vm"), "sandbox.vhdx"))
     raise InvalidSpec(
