@@ -125,6 +125,11 @@ def test_programs_have_manifest_and_version(program: str) -> None:
         assert text in texts
 
 
+def test_shim_exports_the_crash_filter() -> None:
+    with zipfile.ZipFile(distribution()) as archive:
+        assert b"report_unhandled_exceptions_only\0" in archive.read("containerd-shim-runhcs-v1.exe")
+
+
 @pytest.mark.parametrize("part", ["index", "module"])
 def test_changed_module_bundle_is_refused(machine: Machine, part: str) -> None:
     """One changed bit: of the index at the start of the program, of a module when it is loaded."""

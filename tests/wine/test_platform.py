@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+import subprocess
 import uuid
 from typing import Any
 
+import pytest
+
 from tests.support.tracelogging import decode
-from tests.wine.conftest import Machine
+from tests.wine.conftest import ROOT, Machine
 
 
 def drive(machine: Machine, scenario: str) -> Any:
@@ -71,6 +74,42 @@ def test_squatted_log_pipe_does_not_stop_the_shim(machine: Machine) -> None:
     result = drive(machine, "squatted_log")
     assert result["status"] == 4
     assert result["gone"]
+
+
+@pytest.fixture(scope="module")
+def crash_libraries(machine: Machine) -> tuple[str, str]:
+    """crash_filter.c of the launcher and raise.c as DLLs."""
+    directory = machine.drive / "crash"
+    directory.mkdir()
+    for source in (ROOT / "launcher" / "windows" / "crash_filter.c", ROOT / "tests" / "wine" / "raise.c"):
+        compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(source)]
+        subprocess.run([*compiler, "-o", str(directory / f"{source.stem}.dll")], check=True)
+    return r"C:\crash\crash_filter.dll", r"C:\crash\raise.dll"
+
+
+def crash(machine: Machine, crash_filter: str, raising: str, code: str, handled: bool) -> tuple[bytes, str]:
+    """What the driver printed, and what faulthandler has written."""
+    driver = "Z:" + str(ROOT / "tests" / "wine" / "crash_driver.py").replace("/", "\\")
+    arguments = (crash_filter, raising, r"C:\crash\dump.log", code, str(int(handled)))
+    done = machine.run(r"C:\python\python.exe", driver, *arguments)
+    return done.stdout.split(b"\n")[-2].strip() if handled else b"", (machine.drive / "crash" / "dump.log").read_text()
+
+
+@pytest.mark.parametrize("code", ["80010108", "8001010D", "800706BA"])
+def test_handled_exception_of_rpc_is_not_dumped(
+    machine: Machine, crash_libraries: tuple[str, str], code: str
+) -> None:
+    crash_filter, raising = crash_libraries
+    assert crash(machine, crash_filter, raising, code, handled=True) == (b"1", "")
+    seen, dump = crash(machine, "", raising, code, handled=True)
+    assert seen == b"1" and f"code 0x{code.lower()}" in dump, "without the filter"
+
+
+@pytest.mark.parametrize("code", ["80010108", "C0000005", "C00000FD"])
+def test_unhandled_exception_is_dumped_once(machine: Machine, crash_libraries: tuple[str, str], code: str) -> None:
+    _, dump = crash(machine, *crash_libraries, code, handled=False)
+    assert dump.count("Windows fatal exception") == 1
+    assert "crash_driver.py" in dump, "the stack"
 
 
 def test_environment_lookup_ignores_case(machine: Machine) -> None:

@@ -25,7 +25,7 @@ from shim.platform.windows.files import environment
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from shim.platform.windows.detached_process import Child as Child
 
@@ -169,10 +169,21 @@ class ShutdownRequest:
 
 
 def enable_fault_handler(stacks: Callable[[], str]) -> None:
-    """A crash in native code dumps all threads' stacks to stderr. Windows has no signal to request them."""
+    """A crash in native code dumps all threads' stacks to stderr. Windows has no signal to request them.
+
+    faulthandler also dumps for exceptions that RPC and COM raise and handle inside HCS; the launcher prevents that
+    (launcher/windows/crash_filter.c).
+    """
     import faulthandler
 
+    from shim.platform.windows._system_cffi import ffi
+
     faulthandler.enable(2)
+    try:
+        launcher: Any = ffi.dlopen(sys.executable)
+        launcher.report_unhandled_exceptions_only()
+    except (OSError, AttributeError):
+        pass  # python.exe, where the shim was installed by pip
 
 
 def own_pid() -> int:

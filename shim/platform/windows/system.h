@@ -15,3 +15,6 @@ void *RegisterEventSourceW(const char16_t *server, const char16_t *source);
 int32_t DeregisterEventSource(void *log);
 int32_t ReportEventW(void *log, uint16_t type, uint16_t category, uint32_t event, void *user, uint16_t texts, uint32_t data_size,
                      const char16_t **text, void *data);
+
+/* launcher/windows/crash_filter.c, exported by the launcher. */
+void report_unhandled_exceptions_only(void);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -42,6 +43,35 @@ def test_switch_interval_is_a_whole_millisecond_on_windows(windows: WindowsModul
     """Python waits for the GIL for so many microseconds divided by 1000: below one millisecond it does not wait."""
     assert windows.daemon.SWITCH_INTERVAL * 1e6 // 1000 >= 1
     assert linux_daemon.SWITCH_INTERVAL < 0.005
+
+
+def test_fault_handler_is_limited_to_crashes(windows: WindowsModules, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the launcher's function, after faulthandler has added its handler; python.exe has no such function."""
+    import faulthandler
+
+    from shim.platform.windows import _system_cffi
+
+    calls: list[str] = []
+
+    class Launcher:
+        def report_unhandled_exceptions_only(self) -> None:
+            calls.append("filter")
+
+    class Ffi:
+        library: object = Launcher()
+
+        def dlopen(self, path: str) -> object:
+            assert path == sys.executable
+            return self.library
+
+    ffi = Ffi()
+    monkeypatch.setattr(_system_cffi, "ffi", ffi)
+    monkeypatch.setattr(faulthandler, "enable", lambda descriptor: calls.append("enable"))
+    windows.daemon.enable_fault_handler(str)
+    assert calls == ["enable", "filter"]
+    ffi.library = object()
+    windows.daemon.enable_fault_handler(str)
+    assert calls == ["enable", "filter", "enable"]
 
 
 class Accepting:
