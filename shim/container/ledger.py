@@ -26,7 +26,6 @@ from _json import encode_basestring_ascii
 from _thread import allocate_lock, start_new_thread
 
 from shim.lean_json import loads
-from shim.platform import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,12 +137,21 @@ class Ledger:
 
     def _append(self, line: str) -> None:
         # One write, so that a crash tears at most this line.
-        with open(files.native(self.path), "ab", buffering=0) as file:
+        with open(_native(self.path), "ab", buffering=0) as file:
             file.write(line.encode() + b"\n")
 
 
 def _instance() -> str:
+    from shim.platform import files
+
     return files.environment(INSTANCE_VARIABLE)
+
+
+def _native(path: str) -> str:
+    """The path for a system call: a long one needs a prefix on Windows."""
+    from shim.platform import files
+
+    return files.native(path)
 
 
 def read_entries(bundle: str) -> tuple[list[Entry], str]:
@@ -153,7 +161,7 @@ def read_entries(bundle: str) -> tuple[list[Entry], str]:
     entries, _, _ = _read(path)
     instance = ""
     try:
-        with open(files.native(path), "rb", buffering=0) as file:
+        with open(_native(path), "rb", buffering=0) as file:
             instance = (_fields((file.read(4096) or b"").partition(b"\n")[0]) or {}).get("hcs", "")
     except FileNotFoundError:
         pass
@@ -169,7 +177,7 @@ def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
     entries: dict[int, Entry] = {}
     highest = 0
     try:
-        with open(files.native(path), "rb", buffering=0) as file:
+        with open(_native(path), "rb", buffering=0) as file:
             pieces: list[bytes] = []
             while len(pieces) < MAX_SIZE // PIECE and (piece := file.read(PIECE)):
                 pieces.append(piece)
