@@ -130,6 +130,17 @@ def final_path(path: str) -> str:
         system.close(descriptor)
 
 
+def grant_vm_group(path: str) -> None:
+    """Let all utility VMs create files in a directory. OSError if that fails."""
+    if sys.platform == "win32":
+        from shim.platform.windows import vm_access
+
+        vm_access.grant(path)
+    else:
+        # The emulator's VMs have the rights of others.
+        system.chmod(path, system.stat(path).st_mode & 0o7777 | 0o007)
+
+
 def is_absolute(path: str) -> bool:
     """Whether it is an absolute path of this host."""
     if sys.platform == "win32":

@@ -19,9 +19,8 @@ from shim.container.base import ExitCallbacks
 from shim.container.container import create_system
 from shim.hcs_bindings import errors, storage
 from shim.hcs_bindings.errors import HcsError
-from shim.hcs_bindings.windows_version import windows_build
 from shim.oci.errors import InvalidSpec
-from shim.platform import hvsocket
+from shim.platform import host, hvsocket
 from shim.uvm.gcs.connection import GcsConnection
 from shim.uvm.gcs.stdio_listeners import StdioListeners
 from shim.uvm.network import VmNetwork
@@ -50,8 +49,6 @@ TERMINATE_SECONDS = 30.0
 MODIFY_SECONDS = 60.0
 # How long a guest may read nothing of what it is sent, once that is more than the connection holds.
 SEND_SECONDS = 60.0
-# Before it HCS cannot grant all VMs access to a directory.
-FIRST_BUILD_WITH_VM_GROUP = 19041
 
 
 class Vm:
@@ -86,7 +83,7 @@ class Vm:
     def boot(cls, id: str, guest: Guest, ledger: Ledger, log: Log) -> Vm:
         """Create a VM and wait until its guest is ready. On failure nothing of it is left but, perhaps, its entry in
         the ledger, which the caller releases."""
-        _grant_dump_directory(guest.settings.dump_directory, id)
+        _grant_dump_directory(guest.settings.dump_directory)
         deadline = time.monotonic() + boot_seconds()
         guest.prepare(id)
         entry = ledger.enter("vm", id=id)
@@ -235,16 +232,15 @@ def _left(deadline: float) -> float:
     return max(0.1, deadline - time.monotonic())
 
 
-def _grant_dump_directory(path: str, id: str) -> None:
-    """All VMs get access: the dumps of a VM that crashed are written when it is about to exit. Older builds, which
-    cannot grant that, give it to this VM only."""
+def _grant_dump_directory(path: str) -> None:
+    """All VMs get full access: the worker process of a VM that crashed creates the dumps."""
     if not path:
         return
     if not os.path.isdir(path):
         raise InvalidSpec(
             f"error in preparing config doc: failed to stat dump directory {path}: it is no directory; create it"
         )
-    if windows_build() < FIRST_BUILD_WITH_VM_GROUP:
-        storage.grant_vm_access(id, path)
-    else:
-        storage.grant_vm_group_access(path)
+    try:
+        host.grant_vm_group(path)
+    except OSError as error:
+        raise InvalidSpec(f"error in preparing config doc: failed to add SDL to dump directory: {error}") from error

@@ -159,7 +159,17 @@ class VirtualMachine(ComputeSystem):
 
     def crash_worker(self) -> None:
         if self.worker is not None:
+            self._write_dump()
             self.worker.signal(signal.SIGKILL)
+
+    def _write_dump(self) -> None:
+        """As the worker process of Windows, with the rights of the VM group: those of others, here."""
+        reporting = (self.settings.document.get("Devices") or {}).get("GuestCrashReporting") or {}
+        path = (reporting.get("WindowsCrashSettings") or {}).get("DumpFileName", "")
+        directory = os.path.dirname(path)
+        if os.path.isabs(path) and os.path.isdir(directory) and os.stat(directory).st_mode & 0o002:
+            with open(path, "w") as dump:
+                dump.write(f"dump of {self.id}\n")
 
     # modify requests
 

@@ -5,6 +5,15 @@ typedef struct {
     int32_t bInheritHandle;
 } SECURITY_ATTRIBUTES;
 int32_t ConvertStringSecurityDescriptorToSecurityDescriptorW(const char16_t *text, uint32_t revision, void **descriptor, uint32_t *size);
+typedef struct { void *Multiple; int32_t Operation, Form, Type; void *Name; } TRUSTEE;
+typedef struct { uint32_t Permissions, Mode, Inheritance; TRUSTEE Trustee; } EXPLICIT_ACCESS;
+int32_t ConvertStringSidToSidW(const char16_t *text, void **sid);
+uint32_t GetNamedSecurityInfoW(const char16_t *name, int32_t type, uint32_t information, void **owner, void **group, void **dacl,
+                               void **sacl, void **descriptor);
+uint32_t SetNamedSecurityInfoW(const char16_t *name, int32_t type, uint32_t information, void *owner, void *group, void *dacl,
+                               void *sacl);
+uint32_t SetEntriesInAclW(uint32_t count, EXPLICIT_ACCESS *entries, void *old, void **created);
+void *LocalFree(void *memory);
 uint32_t GetFinalPathNameByHandleW(void *file, char16_t *path, uint32_t characters, uint32_t flags);
 int32_t DeviceIoControl(void *device, uint32_t code, void *in, uint32_t in_size, void *out, uint32_t out_size, uint32_t *returned,
                         void *overlapped);

@@ -12,6 +12,7 @@ import pytest
 
 from shim.api.runhcs_stats import Statistics
 from shim.hcs_bindings import network, service
+from shim.oci.annotations.vm import DUMP_DIRECTORY
 from shim.ttrpc import status
 from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.emulator import Emulator
@@ -32,6 +33,19 @@ def test_container_runs_and_reports_exit(vms: VmShims) -> None:
     eventually(lambda: not vms.leaked(), "no leaked resource of the VM")
     shim.shutdown()
     shim.wait_exited()
+
+
+def test_vm_writes_its_dump_into_the_dump_directory(vms: VmShims, emulator: Emulator) -> None:
+    """The worker process of a VM has only the rights that the VM group was granted."""
+    dumps = vms.directory / "dumps"
+    dumps.mkdir(mode=0o700)
+    shim = vms.start("c1", *SLEEP, annotations={DUMP_DIRECTORY: str(dumps)})
+    vms.create(shim)
+    shim.start()
+    emulator.fault("HcsGetComputeSystemProperties", crash_vm=True)
+    shim.stats()
+    shim.wait()
+    assert [path.name for path in dumps.iterdir()] == ["c1@vm-windows-crash"]
 
 
 def test_container_address_is_published_while_it_exists(vms: VmShims, emulator: Emulator) -> None:
