@@ -18,6 +18,8 @@ typedef struct {
     uint32_t PageFaults, TotalProcesses, ActiveProcesses, TerminatedProcesses;
 } BASIC_ACCOUNTING;
 typedef struct { BASIC_ACCOUNTING Basic; IO_COUNTERS Io; } ACCOUNTING;
+typedef struct { uintptr_t Count; uint64_t QueueTime, ServiceTime, Size; } IO_ATTRIBUTION_STATS;
+typedef struct { uint32_t ControlFlags; IO_ATTRIBUTION_STATS Read, Write; } IO_ATTRIBUTION;
 typedef struct { uint64_t JobMemory, PeakJobMemory; } MEMORY_USAGE;
 typedef struct { uint32_t Assigned, Listed; uintptr_t Ids[]; } PROCESS_IDS;
 typedef struct { void *Key; HANDLE Port; } COMPLETION_PORT;

@@ -38,7 +38,7 @@ def grant(path: str) -> None:
         _check(
             path, advapi32.GetNamedSecurityInfoW(name, _FILE_OBJECT, _DACL, null, null, dacl, null, descriptor)
         )
-        entry = ffi.new("EXPLICIT_ACCESS *")
+        entry: Any = ffi.new("EXPLICIT_ACCESS *")
         entry.Permissions, entry.Mode, entry.Inheritance = GENERIC_ALL, _GRANT, _INHERIT
         entry.Trustee.Form, entry.Trustee.Type, entry.Trustee.Name = _IS_SID, _WELL_KNOWN_GROUP, sid[0]
         _check(path, advapi32.SetEntriesInAclW(1, entry, dacl[0], changed))

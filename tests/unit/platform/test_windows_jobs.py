@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from shim.platform.job_types import INVALID_HANDLE, JobError, Limits
+from shim.platform.job_types import INVALID_HANDLE, INVALID_PARAMETER, JobError, Limits
 from shim.platform.windows import _jobs_cffi
 
-EXTENDED_LIMITS, CREATE_SILO, COMPLETION_PORT = 9, 35, 7
+ACCOUNTING, EXTENDED_LIMITS, CREATE_SILO, IO_ATTRIBUTION = 8, 9, 35, 42
 JOB_MEMORY, AFFINITY, KILL_ON_CLOSE = 0x200, 0x10, 0x2000
 ACCESS_DENIED, E_NOTIMPL = 5, 0x80004001 - (1 << 32)
 
@@ -37,6 +37,7 @@ class Kernel32:
         self.limits = ffi.new("EXTENDED_LIMITS *")
         self.refused: dict[int, int] = {}  # class -> error
         self.silo = False
+        self.attributes_io = False
         self.bind_result = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -58,6 +59,8 @@ class Kernel32:
             return 0
         if kind == EXTENDED_LIMITS:
             self.limits[0] = information[0]
+        if kind == IO_ATTRIBUTION:
+            self.attributes_io = bool(information.ControlFlags & 1)
         self.silo = self.silo or kind == CREATE_SILO
         return 1
 
@@ -65,6 +68,11 @@ class Kernel32:
         assert job == self.ffi.cast("void *", 0x10), "NULL is the job of the calling process"
         if kind == EXTENDED_LIMITS:
             information[0] = self.limits[0]
+        if kind == ACCOUNTING:
+            information.Io = {"ReadOperations": 1, "ReadBytes": 2, "WriteOperations": 3, "WriteBytes": 4}
+        if kind == IO_ATTRIBUTION:
+            information.Read, information.Write = {"Count": 11, "Size": 12}, {"Count": 13, "Size": 14}
+            return int(self.attributes_io)
         return 1
 
     def BfSetupFilter(self, job: Any, *_: Any) -> int:
@@ -126,6 +134,16 @@ def test_memory_update_keeps_other_limits(modules: Modules) -> None:
     assert (limits.Basic.Affinity, limits.JobMemory) == (3, 1 << 30)
     job.set_limits(Limits())
     assert limits.Basic.LimitFlags == KILL_ON_CLOSE | AFFINITY
+
+
+@pytest.mark.parametrize(("attributed", "expected"), [(True, [11, 12, 13, 14]), (False, [1, 2, 3, 4])])
+def test_storage_statistics(modules: Modules, attributed: bool, expected: list[int]) -> None:
+    """I/O of the disks on behalf of the job; without attribution, the counters of its processes."""
+    if not attributed:
+        modules.kernel32.refused[IO_ATTRIBUTION] = INVALID_PARAMETER
+    storage = modules.job.Job("c1").statistics()["Storage"]
+    names = ("ReadCountNormalized", "ReadSizeBytes", "WriteCountNormalized", "WriteSizeBytes")
+    assert [storage[name] for name in names] == expected
 
 
 def test_closed_job_is_not_used(modules: Modules) -> None:
