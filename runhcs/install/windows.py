@@ -21,6 +21,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,6 +68,9 @@ class System(Protocol):
     def containerd_major(self, config: Path) -> int:
         """The major version of the installed containerd; 0 if unknown."""
 
+    def service_pid(self, service: str) -> int | None:
+        """0 if the service is stopped; None if it does not exist."""
+
     def restart(self, service: str) -> None: ...
 
 
@@ -76,7 +80,7 @@ class Action:
 
     action: str
     target: str
-    #: changed, unchanged, kept (in use), or planned, with --dry-run.
+    #: changed, unchanged, kept (in use, or until containerd is restarted), or planned, with --dry-run.
     outcome: str
 
 
@@ -136,6 +140,8 @@ def _print(report: Report, args: argparse.Namespace) -> None:
         print(f"{one.outcome:10} {one.action}: {one.target}")
     if report.restart_needed:
         print(f"Restart containerd to apply the configuration: Restart-Service {args.service}")
+    if any(one.outcome == "kept" for one in report.actions):
+        print("Kept versions are in use: run this again after their pods have stopped and containerd has restarted")
 
 
 def files_of(source: Path) -> list[Path]:
@@ -164,7 +170,9 @@ class Installer:
         self._state = self._read_state()
         self._config = Path(os.path.abspath(self._state.get("config", args.config) if args.uninstall else args.config))
         self._import = self._config.parent / IMPORT_FILE
-        self._restart = bool(self._state.get("restart_needed"))
+        self._pid = system.service_pid(args.service)
+        # Whether containerd runs with an earlier configuration: it is the process that ran when that was changed.
+        self._is_restart_pending = bool(self._pid) and self._state.get("pending_pid") == self._pid
         self._created_config = False
         self.report = Report(directory=str(self._root), config=str(self._config), dry_run=args.dry_run)
 
@@ -178,6 +186,8 @@ class Installer:
         installed = self._state.get("version", "")
         if installed and installed != name and not self._args.upgrade:
             raise InstallError(f"version {installed} is installed in {self._root}: use --upgrade")
+        if installed and self._state.get("config") != str(self._config):
+            raise InstallError(f"{self._state.get('config')} has the runtimes: use --uninstall first, or this --config")
         target = self._versions / name
         self.report.version, self.report.shim = name, str(target / PROGRAM)
         self._install_files(target)
@@ -185,10 +195,10 @@ class Installer:
         self._do("register event source", NAME_OF_SOURCE, not self._system.has_event_source(),
                  self._system.add_event_source)  # fmt: skip
         self._install_config(str(target / PROGRAM))
-        if self._args.upgrade:
-            self._remove_versions(keep=name)
         self._write_state(name)  # before the restart, which may fail
         self._restart_containerd()
+        if self._args.upgrade:
+            self._remove_versions(keep=name)
         self._write_state(name)
 
     def uninstall(self) -> None:
@@ -249,17 +259,19 @@ class Installer:
         partial.rename(target)
 
     def _remove_versions(self, keep: str = "") -> None:
-        """Stop the standbys of the versions and remove the versions, except those in use."""
+        """Stop the standbys of the versions and remove the versions, except those in use. Until containerd has been
+        restarted, it starts new pods with an old version."""
         found = [path for path in sorted(self._versions.glob("*")) if path.name != keep]
         if not self._args.dry_run:
             for path in found:
                 _stop_standby(path / PROGRAM)
         deadline = time.monotonic() + STANDBY_SECONDS
         for path in found:
-            if self._has_bundles(path) or not self._is_released(path, deadline):
+            is_used = self._is_restart_pending or self._has_bundles(path) or not self._is_released(path, deadline)
+            if is_used or not (self._args.dry_run or _remove(path)):
                 self.report.actions.append(Action("remove", str(path), "kept"))
             else:
-                self._do("remove", str(path), True, lambda path=path: shutil.rmtree(path))  # type: ignore[misc]
+                self._do("remove", str(path), True, lambda: None)
 
     def _is_released(self, version: Path, deadline: float) -> bool:
         """Whether no process runs from this version; standbys are waited for."""
@@ -304,27 +316,31 @@ class Installer:
             old, new = "", containerd_config.new_text(version, str(self._import))
         section = containerd_config.effective_section(files, version)
         text = containerd_config.runtimes_text(runtimes(self._args.runtime), version, program, section)
-        self._restart |= self._write(self._import, text, "write runtimes")
+        self._change_config(self._write(self._import, text, "write runtimes"))
         if old and old != new:
             self._write(self._config.with_name(self._config.name + BACKUP_SUFFIX), old, "back up")
-        self._restart |= self._write(self._config, new, "add import")
+        self._change_config(self._write(self._config, new, "add import"))
 
     def _remove_import(self) -> None:
         if self._config.exists():
             old = _read(self._config)
             new = containerd_config.without_import(old, str(self._import), str(self._config))
             if new != old and self._state.get("created_config") and parse(new, str(self._config)).keys() == {"version"}:
-                self._do("remove", str(self._config), True, self._config.unlink)
-                self._restart = True
+                self._change_config(self._do("remove", str(self._config), True, self._config.unlink))
             else:
-                self._restart |= self._write(self._config, new, "remove import")
+                self._change_config(self._write(self._config, new, "remove import"))
         self._do("remove", str(self._import), self._import.exists(), self._import.unlink)
+
+    def _change_config(self, changed: bool) -> None:
+        """A stopped service reads the configuration when it starts."""
+        self._is_restart_pending |= changed and self._pid != 0
 
     def _restart_containerd(self) -> None:
         if self._args.restart_containerd:
-            self._do("restart", self._args.service, self._restart, lambda: self._system.restart(self._args.service))
-            self._restart &= self._args.dry_run
-        self.report.restart_needed = self._restart
+            needed = self._is_restart_pending
+            self._do("restart", self._args.service, needed, lambda: self._system.restart(self._args.service))
+            self._is_restart_pending = False
+        self.report.restart_needed = self._is_restart_pending
 
     # -- Changes.
 
@@ -354,7 +370,7 @@ class Installer:
             "version": version,
             "config": str(self._config),
             "created_config": self._created_config,
-            "restart_needed": self._restart,
+            "pending_pid": self._pid if self._is_restart_pending else None,
         }
         if not self._args.dry_run and state != self._state:
             _replace(self._root / STATE_FILE, json.dumps(state, indent=2) + "\n")
@@ -368,8 +384,19 @@ def _is_damaged(version: Path) -> bool:
 
 def _stop_standby(program: Path) -> None:
     """A standby exits when the time of its program changes. One that has become a daemon is not affected."""
-    if program.exists():
+    with suppress(OSError):
         os.utime(program)
+
+
+def _remove(version: Path) -> bool:
+    """Remove a version, all of it or nothing: Windows does not rename a directory with open files."""
+    aside = version.with_name(f".{version.name}.removed")
+    try:
+        version.rename(aside)
+    except OSError:
+        return False
+    shutil.rmtree(aside, ignore_errors=True)
+    return True
 
 
 def _read(path: Path) -> str:

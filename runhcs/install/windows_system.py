@@ -11,7 +11,7 @@ import shutil
 import time
 import winreg
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import win32security
 import win32service
@@ -104,6 +104,15 @@ class WindowsSystem:
         program = next((str(path) for path in places if path.exists()), shutil.which("containerd"))
         match = re.search(r"v?(\d+)\.\d+\.\d+", checks.output(program, "--version") or "") if program else None
         return int(match[1]) if match else 0
+
+    def service_pid(self, service: str) -> int | None:
+        try:
+            manager = win32service.OpenSCManager(None, None, win32service.SC_MANAGER_CONNECT)
+            handle = win32service.OpenService(manager, service, win32service.SERVICE_QUERY_STATUS)
+            status: Any = win32service.QueryServiceStatusEx(handle)  # a dictionary
+            return int(status["ProcessId"])
+        except win32service.error:
+            return None
 
     def restart(self, service: str) -> None:
         """Stop and start a service. Pods keep running: their shims are processes of their own."""

@@ -28,6 +28,7 @@ class FakeWindows:
         self.major = 2
         self.restarts: list[str] = []
         self.restart_error = ""
+        self.pid: int | None = 100
 
     def is_administrator(self) -> bool:
         return self.administrator
@@ -61,6 +62,10 @@ class FakeWindows:
         if self.restart_error:
             raise windows.InstallError(self.restart_error)
         self.restarts.append(service)
+        self.pid = 100 + len(self.restarts)
+
+    def service_pid(self, service: str) -> int | None:
+        return self.pid
 
 
 class Node:
@@ -178,7 +183,7 @@ def test_other_version_needs_upgrade(node: Node, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("has_process", [True, False], ids=["process", "bundle"])
 def test_upgrade_keeps_versions_in_use(node: Node, has_process: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    node.report(capsys)
+    node.report(capsys, "--restart-containerd")
     (first,) = node.versions()
     os.utime(first / PROGRAM, (1, 1))
     bundle = None
@@ -187,7 +192,7 @@ def test_upgrade_keeps_versions_in_use(node: Node, has_process: bool, capsys: py
     else:
         bundle = node.add_pod(first)
     node.change_zip()
-    report = node.report(capsys, "--upgrade")
+    report = node.report(capsys, "--upgrade", "--restart-containerd")
     second = Path(report["shim"]).parent
     assert node.versions() == sorted([first, second])
     assert {"action": "remove", "target": str(first), "outcome": "kept"} in report["actions"]
@@ -196,8 +201,44 @@ def test_upgrade_keeps_versions_in_use(node: Node, has_process: bool, capsys: py
     node.system.in_use.clear()
     if bundle is not None:
         bundle.unlink()
-    node.report(capsys, "--upgrade")
+    node.report(capsys, "--upgrade", "--restart-containerd")
     assert node.versions() == [second]
+
+
+def test_upgrade_keeps_the_version_that_containerd_uses(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    """Until it is restarted, by us or by an administrator."""
+    node.report(capsys, "--restart-containerd")
+    (first,) = node.versions()
+    node.change_zip()
+    for _ in range(2):
+        report = node.report(capsys, "--upgrade")
+        assert report["restart_needed"] and first in node.versions()
+    node.system.pid = 200
+    report = node.report(capsys, "--upgrade")
+    assert not report["restart_needed"] and node.versions() == [Path(report["shim"]).parent]
+
+
+def test_stopped_service_needs_no_restart(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    node.system.pid = 0
+    assert not node.report(capsys, "--restart-containerd")["restart_needed"]
+    assert node.system.restarts == []
+
+
+def test_containerd_without_service_is_restarted_by_the_administrator(
+    node: Node, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether it was cannot be seen: the next run assumes it."""
+    node.system.pid = None
+    assert node.report(capsys)["restart_needed"]
+    assert not node.report(capsys)["restart_needed"]
+
+
+def test_other_configuration_needs_uninstall(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    node.report(capsys)
+    other = node.config.with_name("other.toml")
+    other.write_text(CONFIG)
+    assert node.run("--config", str(other)) == 1
+    assert "--uninstall first" in capsys.readouterr().err and other.read_text() == CONFIG
 
 
 def test_modified_files_are_installed_again(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,11 +257,13 @@ def test_modified_files_are_installed_again(node: Node, capsys: pytest.CaptureFi
 def test_uninstall_restores_the_previous_state(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
     before = node.files()
     node.report(capsys)
+    assert "kept" in outcomes(node.report(capsys, "--uninstall")), "until containerd is restarted"
+    node.system.pid = 200
     report = node.report(capsys, "--uninstall")
     after = node.files()
     assert after.pop(node.config.with_name("config.toml.runhcs-backup")) == before[node.config]
     assert after == before and not node.root.exists() and not node.system.event_source
-    assert report["restart_needed"]
+    assert not report["restart_needed"]
     assert not node.report(capsys, "--uninstall")["changed"]
 
 
@@ -230,7 +273,7 @@ def test_uninstall_keeps_versions_in_use_and_removes_them_later(
     node.report(capsys)
     (version,) = node.versions()
     bundle = node.add_pod(version)
-    report = node.report(capsys, "--uninstall")
+    report = node.report(capsys, "--uninstall", "--restart-containerd")
     assert "kept" in outcomes(report) and (version / PROGRAM).exists() and not node.imported.exists()
     bundle.unlink()
     node.report(capsys, "--uninstall")
@@ -242,7 +285,7 @@ def test_missing_configuration_is_created_and_removed(node: Node, capsys: pytest
     node.report(capsys)
     assert tomllib.loads(node.config.read_text()) == {"version": 3, "imports": [str(node.imported)]}
     node.report(capsys)
-    node.report(capsys, "--uninstall")
+    node.report(capsys, "--uninstall", "--restart-containerd")
     assert list(node.config.parent.iterdir()) == []
 
 
