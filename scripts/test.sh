@@ -35,7 +35,10 @@ install cc gcc libc6-dev || for level in emulated containerd wine; do
     skip_level "$level" "no C compiler: install gcc and libc6-dev"
 done
 if wanted unit && ! install chromium chromium && ! command -v chromium-browser google-chrome >/dev/null; then
-    skipped+=("unit, in part: no browser to lay the benchmark's report out: apt-get install chromium")
+    skipped+=("unit, in part: no browser to render the benchmark's report: apt-get install chromium")
+fi
+if wanted unit && ! install mandoc mandoc && ! command -v groff >/dev/null; then
+    skipped+=("unit, in part: no program to check the man pages: apt-get install mandoc")
 fi
 if [ "$(id -u)" != 0 ]; then
     skip_level emulated "containers need namespaces and mounts: run as root"
