@@ -17,11 +17,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
+    from typing import Any
 
     from shim.container.ledger import Entry, Ledger
     from shim.oci.spec import Spec
 
     Warn = Callable[[str], object]
+    Document = dict[str, Any]
 
 # How long the release of everything that a ledger lists may take.
 RELEASE_SECONDS = 20.0
@@ -34,6 +36,8 @@ class BaseContainer:
 
     #: Whether it runs in a utility VM.
     in_vm = False
+    if TYPE_CHECKING:
+        system: Any
 
     def __init__(self, id: str, warn: Warn) -> None:
         self.id = id
@@ -48,6 +52,11 @@ class BaseContainer:
     def memory_breached(self) -> bool:
         """Whether its memory limit has kept one of its processes from getting memory. HCS does not report it."""
         return False
+
+    def statistics(self, timeout: float) -> Document | None:
+        """Its `Statistics`, in the form of HCS."""
+        found: Document | None = self.system.properties("Statistics", timeout=timeout).get("Statistics")
+        return found
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         """Restrict it to these processors, as (mask, group)."""

@@ -10,6 +10,8 @@ worst and never raises: what could not be released is logged and stays in the le
 
 from __future__ import annotations
 
+import time
+
 from shim.container import affinity, compatibility, credentials, document, layers, mounts, network, process_document
 from shim.container.base import BaseContainer, ReleaseOnError, release_ledger
 from shim.container.ledger import Ledger
@@ -44,11 +46,12 @@ class Container(BaseContainer):
     def __init__(self, id: str, spec: Spec, system: ComputeSystem, entry: Entry, ledger: Ledger, warn: Warn) -> None:
         super().__init__(id, warn)
         self.spec = spec
-        self.system = system
+        self.system: ComputeSystem = system
         self.ledger = ledger
         self._entry = entry
         self._has_init = False
         self._init_failed = False
+        self._started_at = 0.0
 
     @classmethod
     def create(cls, id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], warn: Warn) -> Container:
@@ -133,10 +136,25 @@ class Container(BaseContainer):
 
     def start(self) -> None:
         self.system.start()
+        self._started_at = time.time()
 
     def on_exit(self, callback: Callable[[], object]) -> None:
         """Call back once when the container has exited, from a thread of the bindings."""
         self.system.on_exit(lambda _: callback())
+
+    def statistics(self, timeout: float) -> Document | None:
+        """From its job object, if this process may open it (as SYSTEM): a query of HCS lists all processes of the
+        machine (https://github.com/microsoft/hcsshim/blob/main/internal/hcs/system.go, statisticsInProc)."""
+        if not host.IS_EMULATED:
+            from shim.hcs_bindings import job
+            from shim.platform import jobs
+            from shim.platform.job_types import JobError
+
+            try:
+                return job.use(self.id, lambda handle: jobs.statistics_of(handle, self._started_at))
+            except (errors.HcsError, JobError):
+                pass  # HCS reports it, or why it cannot
+        return super().statistics(timeout)
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         affinity.apply(self.id, processors)

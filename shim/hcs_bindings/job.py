@@ -12,28 +12,45 @@ from shim.hcs_bindings.library import ntdll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeVar
 
-_SET_ATTRIBUTES = 0x2
+    Result = TypeVar("Result")
+
+_PREFIX = "\\Container_"
+_SET_ATTRIBUTES, _QUERY = 0x2, 0x4
 _GROUP_INFORMATION_EX = 14
 
 
 def set_affinity(container_id: str, affinity: Sequence[tuple[int, int]]) -> None:
     """Restrict a created container to these processors, as (mask, processor group)."""
-    name = f"\\Container_{container_id}"
+    job = _open(container_id, _SET_ATTRIBUTES)
+    try:
+        masks: Any = ffi.new("GROUP_AFFINITY[]", [{"Mask": mask, "Group": group} for mask, group in affinity])
+        code = ntdll.NtSetInformationJobObject(job, _GROUP_INFORMATION_EX, masks, ffi.sizeof(masks))
+        _check(code, f"NtSetInformationJobObject {_PREFIX}{container_id}")
+    finally:
+        ntdll.NtClose(job)
+
+
+def use(container_id: str, query: Callable[[int], Result]) -> Result:
+    """Call `query` with a handle for queries. It is closed right after: an open handle would keep the job."""
+    job = _open(container_id, _QUERY)
+    try:
+        return query(int(ffi.cast("uintptr_t", job)))
+    finally:
+        ntdll.NtClose(job)
+
+
+def _open(container_id: str, access: int) -> Any:
+    name = _PREFIX + container_id
     text: Any = ffi.new("char16_t[]", name)
     size = 2 * (len(text) - 1)
     held: Any = ffi.new("UNICODE_STRING *", {"Length": size, "MaximumLength": size, "Buffer": text})
     attributes: Any = ffi.new("OBJECT_ATTRIBUTES *", {"Length": ffi.sizeof("OBJECT_ATTRIBUTES"), "ObjectName": held})
     job: Any = ffi.new("HANDLE *")
-    _check(ntdll.NtOpenJobObject(job, _SET_ATTRIBUTES, attributes), f"NtOpenJobObject {name}")
-    try:
-        masks: Any = ffi.new("GROUP_AFFINITY[]", [{"Mask": mask, "Group": group} for mask, group in affinity])
-        code = ntdll.NtSetInformationJobObject(job[0], _GROUP_INFORMATION_EX, masks, ffi.sizeof(masks))
-        _check(code, f"NtSetInformationJobObject {name}")
-    finally:
-        ntdll.NtClose(job[0])
+    _check(ntdll.NtOpenJobObject(job, access, attributes), f"NtOpenJobObject {name}")
+    return job[0]
 
 
 def _check(code: int, operation: str) -> None:

@@ -14,8 +14,11 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from shim.platform.job_types import Job
+
+    Document = dict[str, Any]
 
 _MICROSOFT_PATH = ("C:\\WINDOWS\\System32\\WindowsPowerShell\\v1.0\\", "C:\\WINDOWS\\System32\\Wbem")
 
@@ -113,6 +116,15 @@ def make_directory(path: str) -> None:
         from shim.platform.linux import job_mounts as linux
 
         os.makedirs(linux.posix(path), exist_ok=True)
+
+
+def statistics_of(job: int, started_at: float) -> Document:
+    """The statistics of a job by a handle for queries, in the form of HCS. Raises JobError; on Windows only."""
+    if sys.platform == "win32":
+        from shim.platform.windows import job_library, job_stats
+
+        return job_stats.statistics(job_library.handle(job), started_at)
+    raise NotImplementedError("jobs of the emulator have no handles")
 
 
 def is_file(path: str) -> bool:

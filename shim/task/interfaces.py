@@ -78,6 +78,9 @@ if TYPE_CHECKING:
         def memory_breached(self) -> bool:
             """Whether its memory limit has kept one of its processes from getting memory."""
 
+        def statistics(self, timeout: float) -> Document | None:
+            """Its `Statistics`, in the form of HCS."""
+
         def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
             """Restrict it to these processors, as (mask, group). Raises InvalidSpec where that is not supported."""
 

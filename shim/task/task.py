@@ -316,7 +316,7 @@ class Task:
         return self.last_processes
 
     def refresh_stats(self) -> None:
-        of_container = self.container.system.properties("Statistics", timeout=PROPERTIES_TIMEOUT).get("Statistics")
+        of_container = self.container.statistics(PROPERTIES_TIMEOUT)
         of_vm = None
         if self.vm is not None:
             of_vm = self.vm.properties("Statistics", "Memory", timeout=PROPERTIES_TIMEOUT)

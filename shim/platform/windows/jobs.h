@@ -106,4 +106,12 @@ typedef struct {
     size_t PeakWorkingSetSize, WorkingSetSize, PeakPagedPool, PagedPool, PeakNonPagedPool, NonPagedPool, PagefileUsage, PeakPagefileUsage,
         PrivatePageCount;
 } SYSTEM_PROCESS_INFORMATION;
+typedef struct {
+    size_t PeakVirtualSize, VirtualSize;
+    uint32_t PageFaults;
+    size_t PeakWorkingSetSize, WorkingSetSize, PeakPagedPool, PagedPool, PeakNonPagedPool, NonPagedPool, PagefileUsage, PeakPagefileUsage,
+        PrivateUsage, PrivateWorkingSetSize;
+    uint64_t SharedCommitUsage;
+} VM_COUNTERS;
+int32_t NtQueryInformationProcess(HANDLE process, int32_t kind, void *information, uint32_t length, uint32_t *used);
 int32_t NtQuerySystemInformation(int32_t kind, void *information, uint32_t length, uint32_t *used);

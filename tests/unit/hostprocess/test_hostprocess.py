@@ -268,6 +268,7 @@ def test_linux_spec_uses_bind_mounts_only(tmp_path: Path) -> None:
         ("GROUP_MASK", 16, {"Group": 8}),
         ("IO_RATE", 40, {"Volume": 24, "Flags": 36}),
         ("IO_ATTRIBUTION", 72, {"Read": 8, "Write": 40}),
+        ("VM_COUNTERS", 112, {"WorkingSetSize": 32, "PrivateUsage": 88, "PrivateWorkingSetSize": 96}),
         ("USER_SID", 40, {"Flags": 24, "Sid": 32}),
         ("GROUP_MEMBER", 8, {"Sid": 0}),
         ("USER_INFO", 56, {"PasswordAge": 16, "HomeDirectory": 24, "Flags": 40, "ScriptPath": 48}),

@@ -12,7 +12,7 @@ import pytest
 from shim.platform.job_types import INVALID_HANDLE, INVALID_PARAMETER, JobError, Limits
 from shim.platform.windows import _jobs_cffi
 
-ACCOUNTING, EXTENDED_LIMITS, CREATE_SILO, IO_ATTRIBUTION = 8, 9, 35, 42
+PROCESS_IDS, ACCOUNTING, EXTENDED_LIMITS, CREATE_SILO, IO_ATTRIBUTION = 3, 8, 9, 35, 42
 JOB_MEMORY, AFFINITY, KILL_ON_CLOSE = 0x200, 0x10, 0x2000
 ACCESS_DENIED, E_NOTIMPL = 5, 0x80004001 - (1 << 32)
 
@@ -38,6 +38,7 @@ class Kernel32:
         self.refused: dict[int, int] = {}  # class -> error
         self.silo = False
         self.attributes_io = False
+        self.working_sets: dict[int, int] = {}  # pid -> bytes, 0 if it has exited
         self.bind_result = 0
 
     def __getattr__(self, name: str) -> Any:
@@ -68,12 +69,24 @@ class Kernel32:
         assert job == self.ffi.cast("void *", 0x10), "NULL is the job of the calling process"
         if kind == EXTENDED_LIMITS:
             information[0] = self.limits[0]
+        if kind == PROCESS_IDS:
+            information.Listed = len(self.working_sets)
+            for at, pid in enumerate(self.working_sets):
+                information.Ids[at] = pid
         if kind == ACCOUNTING:
             information.Io = {"ReadOperations": 1, "ReadBytes": 2, "WriteOperations": 3, "WriteBytes": 4}
         if kind == IO_ATTRIBUTION:
             information.Read, information.Write = {"Count": 11, "Size": 12}, {"Count": 13, "Size": 14}
             return int(self.attributes_io)
         return 1
+
+    def OpenProcess(self, access: int, inherit: int, pid: int) -> Any:
+        return self.ffi.cast("void *", pid if self.working_sets[pid] else 0)
+
+    def NtQueryInformationProcess(self, process: Any, kind: int, counters: Any, size: int, used: Any) -> int:
+        assert (kind, size) == (3, 112)
+        counters.PrivateWorkingSetSize = self.working_sets[int(self.ffi.cast("uintptr_t", process))]
+        return 0
 
     def BfSetupFilter(self, job: Any, *_: Any) -> int:
         return self.bind_result
@@ -144,6 +157,12 @@ def test_storage_statistics(modules: Modules, attributed: bool, expected: list[i
     storage = modules.job.Job("c1").statistics()["Storage"]
     names = ("ReadCountNormalized", "ReadSizeBytes", "WriteCountNormalized", "WriteSizeBytes")
     assert [storage[name] for name in names] == expected
+
+
+def test_private_working_set_is_summed_by_process(modules: Modules) -> None:
+    job = modules.job.Job("c1")
+    modules.kernel32.working_sets = {100: 5, 104: 0, 108: 7}
+    assert job.statistics()["Memory"]["MemoryUsagePrivateWorkingSetBytes"] == 12
 
 
 def test_closed_job_is_not_used(modules: Modules) -> None:
