@@ -5,7 +5,7 @@ from __future__ import annotations
 DISTRIBUTION = "containerd-shim-runhcs"
 # Third-party modules by the extra that installs them.
 EXTRAS = {
-    "runhcs": ("attr", "attrs", "cattrs", "rich", "win32service"),
+    "runhcs": ("attr", "attrs", "cattrs", "rich", "win32security", "win32service"),
     "client": ("grpc", "google"),
 }
 

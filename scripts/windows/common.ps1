@@ -50,6 +50,16 @@ function Get-VerifiedFile {
     }
 }
 
+# Download critest or crictl of cri-tools' release into a directory.
+function Install-CriTool {
+    param([Parameter(Mandatory)][string]$Tool, [Parameter(Mandatory)][string]$Directory)
+    $name = "$Tool-$($Versions.critools)-windows-amd64.tar.gz"
+    $release = "https://github.com/kubernetes-sigs/cri-tools/releases/download/$($Versions.critools)/$name"
+    $archive = Join-Path $env:TEMP $name
+    Get-VerifiedFile -Uri $release -Hash "${release}.sha256" -Path $archive
+    Invoke-Program 'tar.exe' @('-xf', $archive, '-C', $Directory)
+}
+
 # The tag of Microsoft's images for the build of this node.
 function Get-ImageTag {
     $build = [Environment]::OSVersion.Version.Build

@@ -13,6 +13,7 @@ $bin = Join-Path (Get-Location) 'bin'
 $env:PATH = "$bin;$env:PATH"
 Invoke-Program 'mingw32-make.exe' @('binaries')
 Expand-Archive -Force $Zip $bin
+Install-CriTool 'crictl' $bin # the CRI suite runs it
 Invoke-Program (Join-Path $bin 'containerd-shim-runhcs-v1.exe') @('-v')
 
 $failed = @()

@@ -2,15 +2,10 @@
 param([Parameter(Mandatory)][string]$Output, [string]$Skip = '')
 . (Join-Path $PSScriptRoot 'common.ps1')
 
-$version = $Versions.critools
 $tools = Join-Path $env:TEMP 'cri-tools'
 New-Item -ItemType Directory -Force $tools, $Output | Out-Null
-foreach ($tool in 'critest', 'crictl') {
-    $name = "$tool-$version-windows-amd64.tar.gz"
-    $release = "https://github.com/kubernetes-sigs/cri-tools/releases/download/$version/$name"
-    Get-VerifiedFile -Uri $release -Hash "${release}.sha256" -Path (Join-Path $tools $name)
-    Invoke-Program 'tar.exe' @('-xf', (Join-Path $tools $name), '-C', $tools)
-}
+Install-CriTool 'critest' $tools
+Install-CriTool 'crictl' $tools
 $images = Join-Path $tools 'images.yaml'
 @(
     'defaultTestContainerImage: registry.k8s.io/e2e-test-images/busybox:1.29-2'
