@@ -1,4 +1,4 @@
-"""PowerShell in the pages and the scripts: its syntax, and the options of `runhcs install` in it.
+"""PowerShell in the pages and the scripts: its syntax, and the options of `runhcs` in it.
 
 The grammar is stricter than PowerShell in one place: the elements of a list in an argument must be quoted.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import tree_sitter_powershell
 from tree_sitter import Language, Node, Parser
 
 from runhcs.install import windows
+from runhcs.selftest import command as selftest
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -75,13 +77,14 @@ def test_scripts_stop_at_the_first_error(script: Path) -> None:
         assert ". (Join-Path $PSScriptRoot 'common.ps1')" in text
 
 
-def test_options_of_runhcs_install_exist() -> None:
+@pytest.mark.parametrize(("command", "module"), [("install", windows), ("selftest", selftest)])
+def test_options_of_runhcs_exist(command: str, module: ModuleType) -> None:
     parser = argparse.ArgumentParser()
-    windows.configure(parser)
+    module.configure(parser)
     texts = [text for _, text in SNIPPETS] + [script.read_text() for script in SCRIPTS]
-    lines = [line for text in texts for line in text.splitlines() if re.search(r"runhcs\b.*\binstall\b", line)]
+    lines = [line for text in texts for line in text.splitlines() if re.search(rf"runhcs\b.*\b{command}\b", line)]
     used = {option for line in lines for option in re.findall(r"--[a-z][a-z-]+", line)}
-    assert len(used) > 3
+    assert len(used) >= 3
     assert used <= {*parser._option_string_actions}
 
 
