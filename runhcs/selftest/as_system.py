@@ -20,9 +20,10 @@ POLL_SECONDS = 0.5
 def arguments_for(args: argparse.Namespace) -> list[str]:
     """The same selftest without --as-system."""
     words = ["selftest"]
-    for name in ("step", "layers"):
-        for value in getattr(args, name):
-            words += [f"--{name}", value]
+    for step in args.step:
+        words += ["--step", step]
+    for layer in args.layers:
+        words += ["--layers", os.path.abspath(layer)]
     if args.smb:
         words += ["--smb", args.smb]
     for name in ("against", "record", "shim"):
@@ -31,9 +32,15 @@ def arguments_for(args: argparse.Namespace) -> list[str]:
     return [*words, "--json"] if args.json else words
 
 
-def script(program: str, arguments: Sequence[str], directory: Path) -> str:
+def program() -> list[str]:
+    """runhcs.exe of the zip is the interpreter itself; a wheel is installed into one."""
+    is_python = os.path.basename(sys.executable).lower().startswith("python")
+    return [sys.executable, "-m", "runhcs"] if is_python else [sys.executable]
+
+
+def script(command: Sequence[str], directory: Path) -> str:
     """A batch file: the command line of a task has at most 261 characters. `done` is written last."""
-    line = subprocess.list2cmdline([program, *arguments]).replace("%", "%%")
+    line = subprocess.list2cmdline(command).replace("%", "%%")
     return (
         f'@echo off\r\n{line} > "{directory}\\out.txt" 2> "{directory}\\err.txt"\r\n'
         f'echo %ERRORLEVEL% > "{directory}\\code.txt"\r\n'
@@ -54,7 +61,7 @@ def run_as_system(
     directory = Path(tempfile.mkdtemp(prefix="runhcs-selftest-system-"))
     name = directory.name
     batch = directory / "run.cmd"
-    batch.write_text(script(sys.executable, arguments_for(args), directory), newline="")
+    batch.write_text(script([*program(), *arguments_for(args)], directory), newline="")
     created = False
     try:
         for command in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import select
 from pathlib import Path
@@ -55,15 +54,6 @@ def _runs(directory: str) -> bool:
     return True
 
 
-def calls_of(directory: str) -> list[str]:
-    """The exports in the journal of the emulator; empty without a journal."""
-    try:
-        lines = Path(directory, "journal.jsonl").read_text().splitlines()
-    except OSError:
-        return []
-    return [entry["call"] for line in lines if "call" in (entry := json.loads(line))]
-
-
 class OutputPipe:
     """The reading end of stdout or stderr: a FIFO, read by a thread until the last writer closes it."""
 
@@ -80,6 +70,9 @@ class OutputPipe:
             for _, state in waiting.poll(POLL_SECONDS * 1000):
                 return os.read(self._fifo, 1 << 16) if state & select.POLLIN else b""
         return b""
+
+    def stop(self) -> None:
+        """Nothing to do: a read ends soon after its event is set."""
 
     def close(self) -> None:
         os.close(self._fifo)

@@ -1,8 +1,9 @@
 """Answers of HCS that `selftest --record DIR` stores, as parity cases for the emulator.
 
-One file for each build, `selftest-BUILD.json`. `layers` are sequences of layer calls with the code that each returned;
-a test runs the same sequences on the emulator and compares. `queries` are documents that HCS and HCN returned.
-`scenarios` are what containers did: output, exit codes, events.
+One file for each build, `selftest-BUILD.json`. `layers` are sequences of layer calls with the code that each returned,
+`systems` are calls on a compute system that its state does not allow. Tests make the same calls on the emulator and
+compare the codes. `queries` are documents that HCS and HCN returned. `scenarios` are what containers did: output, exit
+codes, events.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FORMAT = 1
 @define
 class Recording:
     layers: list[dict[str, Any]] = field(factory=list)
+    #: Calls on a compute system in the wrong order, with the code of each.
+    systems: list[dict[str, Any]] = field(factory=list)
     queries: list[dict[str, Any]] = field(factory=list)
     scenarios: dict[str, Any] = field(factory=dict)
 
@@ -30,7 +33,8 @@ class Recording:
         path = directory / f"selftest-{build}.json"
         content = {
             "format": FORMAT, "version": VERSION, "build": build, "revision": host.revision(),
-            "emulated": host.IS_EMULATED, "layers": self.layers, "queries": self.queries, "scenarios": self.scenarios,
+            "emulated": host.IS_EMULATED, "layers": self.layers, "systems": self.systems, "queries": self.queries,
+            "scenarios": self.scenarios,
         }  # fmt: skip
         path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         return path

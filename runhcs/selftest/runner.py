@@ -122,7 +122,11 @@ def run_step(step: Step, node: Node) -> Result:
     began = time.monotonic()
     thread = threading.Thread(target=call, name=f"selftest {step.name}", daemon=True)
     thread.start()
-    thread.join(step.timeout)
+    try:
+        thread.join(step.timeout)
+    except BaseException:  # Ctrl-C
+        context.cleanup()
+        raise
     if thread.is_alive():
         finding = f"did not finish within {step.timeout:.0f} s"
         outcome = ("fail", finding, "`runhcs stacks` shows what a shim waits for; see its log")

@@ -89,6 +89,7 @@ class Output:
 
     def _close(self) -> None:
         self._closed.set()
+        self._pipe.stop()
         self._thread.join(EXIT_TIMEOUT)
         self._pipe.close()
 

@@ -100,21 +100,31 @@ class _Pipe:
             self._stream = self._listener.accept()
         return self._stream
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """End an accept or a read in another thread."""
         self._listener.close()
+        if self._stream is not None:
+            self._stream.close()
+
+    def close(self) -> None:
+        self.stop()
         stream, self._stream = self._stream, None
         if stream is not None:
-            stream.close()
             stream.release()
-            self._listener.release()
+        self._listener.release()
 
 
 class OutputPipe(_Pipe):
     """The reading end of stdout or stderr."""
 
     def read(self, is_closed: Event) -> bytes:
-        """The next data; b"" at the end."""
-        return b"" if is_closed.is_set() else self._accept().recv(1 << 16)
+        """The next data; b"" at the end, and after `stop`."""
+        try:
+            return b"" if is_closed.is_set() else self._accept().recv(1 << 16)
+        except OSError:
+            if is_closed.is_set():
+                return b""
+            raise
 
 
 class InputPipe(_Pipe):

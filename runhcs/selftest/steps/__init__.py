@@ -13,6 +13,7 @@ from runhcs.selftest.steps import (
     layers,
     libraries,
     queries,
+    systems,
     vm,
 )
 
@@ -24,6 +25,7 @@ STEPS: list[Step] = [
     *layers.STEPS,
     *endpoint.STEPS,
     *container.STEPS,
+    *systems.STEPS,
     *crash.STEPS,
     *hostprocess.STEPS,
     *vm.STEPS,

@@ -84,15 +84,21 @@ def hcs_calls(context: Context) -> str:
         raise StepSkipped("only the emulator can kill its caller")
     from runhcs import emulator
 
+    if emulator.command(node.emulator, "status")["systems"]:
+        raise StepSkipped("other containers run on this emulator, whose shims would be killed", "use another one")
+    added: list[int] = []
+
     def clear() -> None:
-        emulator.command(node.emulator, "fault-clear")
+        while added:
+            emulator.command(node.emulator, "fault-clear", id=added.pop())
 
     context.on_cleanup(clear)
     points = 0
     for nth in range(1, MOST_POINTS + 1):
         shim = ShimDriver(context, node.new_id(f"call{nth}"), windows_spec(FOREVER))
         task = shim.start()
-        emulator.command(node.emulator, "fault-add", call="*", nth=nth, kill_client="before")
+        fault = emulator.command(node.emulator, "fault-add", call="*", nth=nth, kill_client="before")["fault"]
+        added.append(fault["id"])
         try:
             task.create(rootfs=[node.layer_mount(shim.id)])
             task.start()

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from runhcs.selftest.node import PREFIX
 from runhcs.selftest.runner import Context, Step, StepFailed, StepSkipped
 from runhcs.selftest.shim_driver import ShimDriver
 from shim.platform import host
@@ -142,8 +143,12 @@ def terminal(context: Context) -> str:
 
 
 def left_directories(context: Context) -> str:
+    """Working directories, which the shim creates on the host as Microsoft's does, stay and are empty."""
     place = context.node.directory / "hpc"
-    left = sorted(os.listdir(place)) if place.exists() else []
+    found = sorted(os.listdir(place)) if place.exists() else []
+    context.details["working directories"] = [name for name in found if not name.startswith(f"{PREFIX}-")]
+    left = [name for name in found if name.startswith(f"{PREFIX}-")]
+    left += [str(path) for path in place.rglob("*") if path.is_file()]
     if left:
         raise StepFailed(f"root directories are left in {place}: {', '.join(left)}", "remove them")
     return "no root directory is left"

@@ -121,7 +121,10 @@ def test_text_output_has_a_line_for_each_step(emulator: Emulator) -> None:
     assert lines[-1] == "1 ok, 0 failed, 1 skipped"
 
 
-@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.json")), ids=lambda path: path.stem)
+recordings = pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.json")), ids=lambda path: path.stem)
+
+
+@recordings
 def test_emulator_answers_recorded_layer_sequences(hcs: Emulator, tmp_path: Path, path: Path) -> None:
     """Recordings of nodes (`runhcs selftest --record`) are cases for the emulator: the same calls, the same codes."""
     base = tmp_path / "base"
@@ -132,3 +135,11 @@ def test_emulator_answers_recorded_layer_sequences(hcs: Emulator, tmp_path: Path
         layer.mkdir()
         codes = run_sequence(calls, str(layer), [str(base)])
         assert list(zip(calls, codes, strict=True)) == [(one["call"], one["result"]) for one in entry["calls"]]
+
+
+@recordings
+def test_emulator_answers_recorded_calls_on_systems(emulator: Emulator, tmp_path: Path, path: Path) -> None:
+    expected = json.loads(path.read_text())["systems"]
+    code, steps = selftest(emulator, "--step", "systems", "--record", str(tmp_path))
+    assert code == 0, steps
+    assert json.loads((tmp_path / "selftest-20348.json").read_text())["systems"] == expected
