@@ -55,7 +55,7 @@ def run_lifecycle(driver: Any, scenarios: Any, events: Any, request: dict[str, A
     steps.measure("Wait", task.wait)
     steps.measure("Delete", task.delete)
     scenarios.shut_down(task)
-    if not shim.gone():
+    if not shim.wait_exited():
         raise TimeoutError(f"the shim of {request['id']} does not exit")
     steps.measure("delete", shim.delete)
     return {"steps": steps.times}

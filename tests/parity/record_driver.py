@@ -130,7 +130,7 @@ class Driver:
         if self.record_result("Create", lambda: to_json(self.task.create(rootfs=rootfs, options=given, **fields))):
             return True
         time.sleep(HELD_SECONDS)
-        held = any(not pipe._ended.is_set() for pipe in self.pipes.values())
+        held = any(not pipe._closed.is_set() for pipe in self.pipes.values())
         self.results.append({"op": "after-failed-create", "result": "stdio pipes still held by shim" if held else ""})
         self.do_state("")
         self.do_shutdown("")
@@ -220,7 +220,7 @@ class Driver:
         self.record_result("Shutdown", lambda: self.task.shutdown())
         shim = self.machine.shims[self.id]
         if shim.address.endswith(f"-{self.id}-pipe"):
-            shim.gone()
+            shim.wait_exited()
         return True
 
     def do_deletecmd(self, _: str) -> bool:

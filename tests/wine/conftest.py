@@ -1,4 +1,5 @@
-"""A Windows machine of the session's own: a Wine prefix with the distribution unpacked, HCS's DLLs, the emulator."""
+"""Fixtures of the tests under Wine: a machine per session, that is a Wine prefix with the unpacked distribution, the
+DLLs of HCS, and the emulator."""
 
 from __future__ import annotations
 
@@ -30,20 +31,20 @@ import dist_windows  # noqa: E402
 import windows_packages  # noqa: E402
 from wine_prefix import Prefix, with_pdeathsig  # noqa: E402
 
-PATIENCE = 110
-# Setting a machine up counts as part of the first test that needs it.
-TEST_TIME = 400
+TIMEOUT = 110
+# Includes the setup of the machine, which the first test pays for.
+TEST_TIMEOUT = 400
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
-            item.add_marker(pytest.mark.timeout(TEST_TIME))
+            item.add_marker(pytest.mark.timeout(TEST_TIMEOUT))
 
 
 class Machine:
-    """The prefix, and how programs run in it."""
+    """A Wine prefix and the emulator, and methods to run programs in it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -93,19 +94,20 @@ class Machine:
         command += ["--wine-prefix", str(self.prefix), "--wine-run", r"C:\windows\system32\wine-run.exe"]
         with open(self.directory / "service.log", "wb") as log:
             self._service = subprocess.Popen(command, cwd=ROOT, env=self.environment, stderr=log, stdout=log)
-        end = time.monotonic() + 30
+        deadline = time.monotonic() + 30
         while not (self.emulator / "loopback").exists():
-            assert self._service.poll() is None and time.monotonic() < end, (self.directory / "service.log").read_text()
+            log_text = (self.directory / "service.log").read_text()
+            assert self._service.poll() is None and time.monotonic() < deadline, log_text
             time.sleep(0.05)
 
-    def run(self, *command: str, input: bytes = b"", timeout: float = PATIENCE) -> subprocess.CompletedProcess[bytes]:
-        """A Windows program, to its end; both outputs together in stdout."""
+    def run(self, *command: str, input: bytes = b"", timeout: float = TIMEOUT) -> subprocess.CompletedProcess[bytes]:
+        """Run a Windows program until it exits, with stdout and stderr in one."""
         return self.wine.run(*command, input=input, timeout=timeout)
 
     def drive_shim(
         self, scenario: str, program: str = r"C:\node\containerd-shim-runhcs-v1.exe", script: str = "driver.py"
     ) -> Any:
-        """Run a scenario of driver.py, or another script of its kind, against the unpacked shim, or another."""
+        """Run a scenario of driver.py, or of another driver script, with the unpacked shim, or another one."""
         directory = self.drive / "work" / f"{scenario}-{next(self._numbers)}"
         directory.mkdir(parents=True)
         driver = "Z:" + str(ROOT / "tests" / "wine" / script).replace("/", "\\")
@@ -126,7 +128,7 @@ class Machine:
 
 
 def distribution() -> Path:
-    """The zip as users get it. `make test-wine` has built it; whoever runs pytest alone gets one of what is there."""
+    """The zip of a release. `make test-wine` has built it; without that, build it from the tree if it is missing."""
     output = dist_windows.output()
     output.parent.mkdir(exist_ok=True)
     with open(output.parent / ".lock", "w") as lock:
@@ -137,7 +139,7 @@ def distribution() -> Path:
 
 
 def go_programs(version: str) -> Path:
-    """Where containerd.exe and ctr.exe of a version are; they are built from the published modules if need be."""
+    """The directory of containerd.exe and ctr.exe of a version, which are built from the published modules once."""
     command = [ROOT / "scripts" / "go-programs.sh", version]
     done = subprocess.run(command, env={**os.environ, "GOOS": "windows"}, check=True, stdout=subprocess.PIPE, text=True)
     return Path(done.stdout.split()[1])
@@ -157,7 +159,7 @@ def machine() -> Iterator[Machine]:
 
 @pytest.fixture(scope="session")
 def nodes(machine: Machine) -> Iterator[dict[str, Node]]:
-    """The containerds of this worker's machine, by version, each started when it is needed first."""
+    """The containerds of this worker's machine, by version, each started at its first use."""
     nodes: dict[str, Node] = {}
     yield nodes
     for node in nodes.values():

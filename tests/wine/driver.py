@@ -1,8 +1,8 @@
-"""What the tests do inside Wine: run by Python for Windows, since only Windows programs can open named pipes.
+"""The driver of the tests under Wine, run by Python for Windows, because only Windows programs can open named pipes.
 
-`python.exe driver.py EXE DIRECTORY SCENARIO`: EXE is the shim as unpacked from the distribution; the scenario's result
-goes into a result.json there, since Wine may have a word of its own on the output. It speaks to the shim with the
-project's own client.
+`python.exe driver.py EXE DIRECTORY SCENARIO`: EXE is the shim of the unpacked distribution. The result of the scenario
+is written to DIRECTORY/result.json, because Wine may print messages of its own to the output. The driver connects to
+the shim with the project's own client.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from shim.ttrpc.server import Method, Server  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
 
 EVENTS = "containerd.services.events.ttrpc.v1.Events"
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class Events:
-    """Stands in for containerd's ttrpc endpoint."""
+    """A ttrpc server of containerd's events service, which collects the topics."""
 
     def __init__(self, name: str) -> None:
         self.address = rf"\\.\pipe\driver-{name}.ttrpc"
@@ -51,7 +51,7 @@ class Events:
 
 
 class Pipe:
-    """A client's end of a stream: listened on before Create, as ctr does."""
+    """The client's end of a stream, which listens before Create, as with ctr."""
 
     def __init__(self, name: str) -> None:
         self.path = rf"\\.\pipe\{name}"
@@ -59,7 +59,7 @@ class Pipe:
         self._listener = endpoint.Listener(endpoint.ListeningPipe(self.path, endpoint.create(self.path, first=True)))
         self._stream: Any = None
         self._accepted = threading.Event()
-        self._ended = threading.Event()
+        self._closed = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -67,20 +67,20 @@ class Pipe:
         self._accepted.set()
         while data := self._stream.recv(65536):
             self.data += data
-        self._ended.set()
+        self._closed.set()
 
     def write(self, data: bytes) -> None:
-        assert self._accepted.wait(PATIENCE)
+        assert self._accepted.wait(TIMEOUT)
         self._stream.sendall(data)
 
-    def end(self) -> None:
-        assert self._accepted.wait(PATIENCE)
+    def close(self) -> None:
+        assert self._accepted.wait(TIMEOUT)
         self._stream.close()
-        time.sleep(0.05)  # the reading thread leaves the handle
+        time.sleep(0.05)  # the reading thread stops using the handle
         self._stream.release()
 
     def text(self) -> str:
-        assert self._ended.wait(PATIENCE), f"{self.path} has not ended; so far {self.data!r}"
+        assert self._closed.wait(TIMEOUT), f"{self.path} is still open; so far {self.data!r}"
         return self.data.decode("utf-8", "replace")
 
 
@@ -101,7 +101,7 @@ class Shim:
             self.environment["TTRPC_ADDRESS"] = events.address
 
     def write_spec(self, directory: str, command: str, members: dict[str, Any]) -> None:
-        """`members` go into the spec as they are, except that those of `windows` join what is there."""
+        """`members` are members of the spec; those of `windows` are merged with the layer folders."""
         layers = [os.path.join(directory, "base"), os.path.join(directory, f"scratch-{self.id}")]
         os.makedirs(os.path.join(layers[0], "Files"), exist_ok=True)
         os.makedirs(os.path.join(layers[1], "sandbox.vhdx.d"))
@@ -120,7 +120,7 @@ class Shim:
     def start(self) -> TaskClient:
         done = subprocess.run(
             [self.program, *self.flags, "start"], cwd=self.bundle, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout
         self.address = done.stdout.decode()
@@ -129,26 +129,26 @@ class Shim:
     def delete(self) -> bytes:
         done = subprocess.run(
             [self.program, *self.flags, "-bundle", self.bundle, "delete"], stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=PATIENCE, check=False,
+            capture_output=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def gone(self) -> bool:
-        """Whether the daemon has ended; it is waited for."""
-        end = time.monotonic() + PATIENCE
+    def wait_exited(self) -> bool:
+        """Wait until the daemon has exited. Returns whether it did."""
+        deadline = time.monotonic() + TIMEOUT
         while endpoint.exists(self.address):
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 return False
             time.sleep(0.05)
         return True
 
 
-def life(program: str, directory: str) -> Any:
-    """start, Create, Start, output, exit code, Delete, Shutdown, delete; and the events of it."""
-    events = Events("life")
-    shim = Shim(program, directory, "life", "cmd /c echo hello from windows& exit 70000", events)
-    out, err = Pipe("life-stdout"), Pipe("life-stderr")
+def lifecycle(program: str, directory: str) -> Any:
+    """start, Create, Start, output, exit code, Delete, Shutdown, delete, and the events."""
+    events = Events("lifecycle")
+    shim = Shim(program, directory, "lifecycle", "cmd /c echo hello from windows& exit 70000", events)
+    out, err = Pipe("lifecycle-stdout"), Pipe("lifecycle-stderr")
     task = shim.start()
     created = task.create(stdout=out.path, stderr=err.path).pid
     pid = task.start()
@@ -156,17 +156,18 @@ def life(program: str, directory: str) -> Any:
     text = out.text()
     deleted = task.delete().exit_status
     task.shutdown()
-    gone = shim.gone()
-    answer = shim.delete()
-    left = sorted(os.listdir(shim.bundle))
+    exited = shim.wait_exited()
+    response = shim.delete()
+    remaining = sorted(os.listdir(shim.bundle))
     return {
         "address": shim.address, "created": created, "pid": pid, "status": status, "text": text, "deleted": deleted,
-        "gone": gone, "answer": len(answer), "left": left, "events": events.topics, "stderr": err.text(),
+        "exited": exited, "response": len(response), "remaining": remaining, "events": events.topics,
+        "stderr": err.text(),
     }  # fmt: skip
 
 
 def stdin(program: str, directory: str) -> Any:
-    """What the client writes reaches the process, and closing the pipe ends its input."""
+    """Input of the client reaches the process, and the close of the pipe closes its stdin."""
     shim = Shim(program, directory, "stdin", "cat")
     given, out, err = Pipe("stdin-stdin"), Pipe("stdin-stdout"), Pipe("stdin-stderr")
     task = shim.start()
@@ -174,7 +175,7 @@ def stdin(program: str, directory: str) -> Any:
     task.start()
     for number in range(1000):
         given.write(b"line %06d of many that go in and must come out\r\n" % number)
-    given.end()
+    given.close()
     status = task.wait().exit_status
     text = out.text()
     task.delete()
@@ -182,12 +183,12 @@ def stdin(program: str, directory: str) -> Any:
     lines = text.splitlines()
     return {
         "status": status, "lines": len(lines), "last": lines[-1:], "stderr": err.text(), "size": len(text),
-        "gone": shim.gone(),
+        "exited": shim.wait_exited(),
     }  # fmt: skip
 
 
 def execs_and_kill(program: str, directory: str) -> Any:
-    """A second process in a running container, then the end by Kill."""
+    """A second process in a running container, then Kill."""
     shim = Shim(program, directory, "execs", "cmd /c ping -n 600 127.0.0.1")
     out = Pipe("execs-out")
     task = shim.start()
@@ -204,18 +205,19 @@ def execs_and_kill(program: str, directory: str) -> Any:
     status = task.wait().exit_status
     missing = ""
     try:
-        task.kill(9, "nobody")
+        task.kill(9, "missing")
     except StatusError as error:
         missing = str(error)
     task.delete()
     task.shutdown()
     return {
-        "second": second, "text": text, "running": running, "status": status, "missing": missing, "gone": shim.gone(),
+        "second": second, "text": text, "running": running, "status": status, "missing": missing,
+        "exited": shim.wait_exited(),
     }  # fmt: skip
 
 
 def bundle_removed(program: str, directory: str) -> Any:
-    """containerd removes the bundle as soon as Shutdown is answered, while the shim is still on its way out."""
+    """containerd removes the bundle as soon as Shutdown returns, while the shim is still exiting."""
     shim = Shim(program, directory, "bundle", "cmd /c exit 0")
     task = shim.start()
     task.create()
@@ -226,38 +228,38 @@ def bundle_removed(program: str, directory: str) -> Any:
         shutil.rmtree(shim.bundle)
     except OSError as error:
         problem = str(error)
-    return {"problem": problem, "gone": shim.gone()}
+    return {"problem": problem, "exited": shim.wait_exited()}
 
 
 def squatted(program: str, directory: str) -> Any:
-    """A name that somebody else holds already is noticed, and nothing is left behind."""
+    """Another process already has the pipe name: `start` reports it and leaks nothing."""
     shim = Shim(program, directory, "squatted", "cmd /c exit 0")
     taken = endpoint.listen(endpoint.address_for("", "wine", "squatted"))
     try:
         shim.start()
     except AssertionError as error:
-        return {"error": str(error), "left": sorted(os.listdir(shim.bundle))}
+        return {"error": str(error), "remaining": sorted(os.listdir(shim.bundle))}
     finally:
         taken.close()
-    return {"error": "", "left": []}
+    return {"error": "", "remaining": []}
 
 
 def descriptor(program: str, directory: str) -> Any:
-    """What may open the shim's pipe, in the words of the security descriptor language."""
+    """The security descriptor of the shim's pipe, in SDDL."""
     import ctypes
     from ctypes import wintypes
 
     shim = Shim(program, directory, "descriptor", "cmd /c exit 0")
     task = shim.start()
     advapi32 = ctypes.windll.advapi32
-    handle = dial(shim.address, PATIENCE)
+    handle = dial(shim.address, TIMEOUT)
     text, found = wintypes.LPWSTR(), ctypes.c_void_p()
     code = advapi32.GetSecurityInfo(wintypes.HANDLE(handle), 6, 4, None, None, None, None, ctypes.byref(found))
     convert = advapi32.ConvertSecurityDescriptorToStringSecurityDescriptorW
     convert(found, 1, 4, ctypes.byref(text), None)
     _winapi.CloseHandle(handle)
     task.shutdown()
-    return {"code": code, "text": text.value, "gone": shim.gone()}
+    return {"code": code, "text": text.value, "exited": shim.wait_exited()}
 
 
 def main(*scenarios: Callable[[str, str], Any]) -> NoReturn:
@@ -265,11 +267,11 @@ def main(*scenarios: Callable[[str, str], Any]) -> NoReturn:
     result = {one.__name__: one for one in scenarios}[name](program, directory)
     with open(os.path.join(directory, "result.json"), "w", encoding="utf-8") as file:
         json.dump(result, file)
-    os._exit(0)  # threads of pipes that nobody ended must not hold us up
+    os._exit(0)  # do not wait for threads of pipes that were not closed
 
 
 if __name__ == "__main__":
     sys.modules["tests.wine.driver"] = sys.modules["__main__"]
     from tests.wine import shim_scenarios as scenarios
 
-    main(life, stdin, execs_and_kill, bundle_removed, squatted, descriptor, *scenarios.ALL)
+    main(lifecycle, stdin, execs_and_kill, bundle_removed, squatted, descriptor, *scenarios.ALL)

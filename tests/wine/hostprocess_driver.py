@@ -1,4 +1,4 @@
-"""Host process containers inside Wine: run by Python for Windows, against the shim as unpacked.
+"""Host process containers under Wine: run by Python for Windows, with the shim of the unpacked distribution.
 
 `python.exe hostprocess_driver.py EXE DIRECTORY SCENARIO`, as driver.py, whose client this uses.
 """
@@ -18,7 +18,7 @@ import _winapi  # noqa: E402
 from shim.api.runhcs_stats import Statistics  # noqa: E402
 from shim.api.shimdiag import ExecProcessRequest, ExecProcessResponse  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.wine.driver import PATIENCE, Events, Pipe, Shim, main  # noqa: E402
+from tests.wine.driver import TIMEOUT, Events, Pipe, Shim, main  # noqa: E402
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
@@ -55,21 +55,21 @@ def alive(pid: int) -> bool:
         _winapi.CloseHandle(handle)
 
 
-def gone(pids: list[int]) -> bool:
-    end = time.monotonic() + PATIENCE
+def wait_exited(pids: list[int]) -> bool:
+    deadline = time.monotonic() + TIMEOUT
     while any(map(alive, pids)):
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
     return True
 
 
-def life(program: str, directory: str) -> Any:
-    """Output of a command that knows its place, an exit code of 32 bits, the events, and nothing left."""
-    events = Events("job-life")
+def lifecycle(program: str, directory: str) -> Any:
+    """Output of a command with its root directory, an exit code of 32 bits, the events, and no leaked files."""
+    events = Events("job-lifecycle")
     command = "cmd /c echo %CONTAINER_SANDBOX_MOUNT_POINT%& cd& echo %SystemRoot%& exit 70000"
-    shim = JobShim(program, directory, "joblife", command, events)
-    out, err = Pipe("job-life-stdout"), Pipe("job-life-stderr")
+    shim = JobShim(program, directory, "joblifecycle", command, events)
+    out, err = Pipe("job-lifecycle-stdout"), Pipe("job-lifecycle-stderr")
     task = shim.start()
     task.create(stdout=out.path, stderr=err.path)
     pid = task.start()
@@ -77,16 +77,16 @@ def life(program: str, directory: str) -> Any:
     text = out.text()
     deleted = task.delete().exit_status
     task.shutdown()
-    ended = shim.gone()
+    exited = shim.wait_exited()
     shim.delete()
     return {
-        "pid": pid, "status": status, "text": text, "stderr": err.text(), "deleted": deleted, "gone": ended,
-        "events": events.topics, "place": shim.place, "left": os.path.exists(os.path.join(shim.place, "joblife")),
+        "pid": pid, "status": status, "text": text, "stderr": err.text(), "deleted": deleted, "exited": exited,
+        "events": events.topics, "place": shim.place, "remaining": os.path.exists(os.path.join(shim.place, shim.id)),
     }  # fmt: skip
 
 
 def execs(program: str, directory: str) -> Any:
-    """A second process with stdin, figures of both, and the end of all by Kill."""
+    """A second process with stdin, stats of both, and Kill."""
     shim = JobShim(program, directory, "jobexecs", "cmd /c ping -n 600 127.0.0.1")
     given, out, err = Pipe("job-exec-in"), Pipe("job-exec-out"), Pipe("job-exec-err")
     task = shim.start()
@@ -96,35 +96,35 @@ def execs(program: str, directory: str) -> Any:
     task.exec("two", process, stdin=given.path, stdout=out.path, stderr=err.path)
     second_pid = task.start("two")
     listed = [entry.pid for entry in task.pids()]
-    figures = Statistics.decode(task.stats().value).windows
+    stats = Statistics.decode(task.stats().value).windows
     given.write(b"through\r\n")
-    given.end()
+    given.close()
     second = task.wait("two").exit_status
     text = out.text()
     task.delete("two")
     task.kill(9)
     status = task.wait().exit_status
-    ended = gone([*listed, pid])
+    exited = wait_exited([*listed, pid])
     task.delete()
     task.shutdown()
-    assert figures is not None and figures.processor is not None and figures.memory is not None
+    assert stats is not None and stats.processor is not None and stats.memory is not None
     return {
         "pid": pid, "second_pid": second_pid, "listed": listed, "second": second, "text": text, "status": status,
-        "gone": ended, "uptime": figures.uptime_ns, "processor": figures.processor.total_runtime_ns,
-        "shim": shim.pid, "over": shim.gone(),
+        "exited": exited, "uptime": stats.uptime_ns, "processor": stats.processor.total_runtime_ns,
+        "shim": shim.pid, "shim_exited": shim.wait_exited(),
     }  # fmt: skip
 
 
 def failures(program: str, directory: str) -> Any:
-    """A program that is not there, a user who is none, a pipe as a mount, a job whose name is taken."""
-    said = {}
+    """A missing program, a container without a user, and a pipe as a mount."""
+    errors = {}
     shim = JobShim(program, directory, "jobmissing", "no-such-program.exe")
     task = shim.start()
     task.create()
     try:
         task.start()
     except StatusError as error:
-        said["program"] = str(error)
+        errors["program"] = str(error)
     task.delete()
     task.shutdown()
     shim = JobShim(program, directory, "jobnobody", "cmd /c exit 0", annotations={INHERIT_USER: "false"})
@@ -132,7 +132,7 @@ def failures(program: str, directory: str) -> Any:
     try:
         task.create()
     except StatusError as error:
-        said["user"] = str(error)
+        errors["user"] = str(error)
     task.shutdown()
     pipes = [{"source": r"\\.\pipe\x", "destination": r"\\.\pipe\x"}]
     shim = JobShim(program, directory, "jobpipe", "cmd /c exit 0", mounts=pipes)
@@ -140,13 +140,13 @@ def failures(program: str, directory: str) -> Any:
     try:
         task.create()
     except StatusError as error:
-        said["pipe"] = str(error)
+        errors["pipe"] = str(error)
     task.shutdown()
-    return said
+    return errors
 
 
 def crash(program: str, directory: str) -> Any:
-    """The shim is killed: its job closes, and with it all that ran in it; `delete` frees the rest."""
+    """The shim is killed: its job closes, which terminates the processes in it; `delete` releases the rest."""
     shim = JobShim(program, directory, "jobcrash", "cmd /c ping -n 600 127.0.0.1")
     task = shim.start()
     task.create()
@@ -156,31 +156,31 @@ def crash(program: str, directory: str) -> Any:
     handle = _winapi.OpenProcess(TERMINATE, False, shim.pid)
     _winapi.TerminateProcess(handle, 9)
     _winapi.CloseHandle(handle)
-    ended = gone([*members, pid])
-    answer = shim.delete()
-    return {"before": before, "members": members, "gone": ended, "answer": len(answer), "pid": pid}
+    exited = wait_exited([*members, pid])
+    response = shim.delete()
+    return {"before": before, "members": members, "exited": exited, "response": len(response), "pid": pid}
 
 
-def asked(program: str, directory: str) -> Any:
-    """A signal reaches the program behind the shell, and all ends."""
-    shim = JobShim(program, directory, "jobasked", "cmd /c ping -n 600 127.0.0.1")
+def kill_with_sigterm(program: str, directory: str) -> Any:
+    """SIGTERM reaches the program that the shell started, and all processes exit."""
+    shim = JobShim(program, directory, "jobsigterm", "cmd /c ping -n 600 127.0.0.1")
     task = shim.start()
     task.create()
     pid = task.start()
     members: list[int] = []
-    end = time.monotonic() + PATIENCE
-    while len(members) < 3 and time.monotonic() < end:  # the shell, its console and what it has found
+    deadline = time.monotonic() + TIMEOUT
+    while len(members) < 3 and time.monotonic() < deadline:  # the shell, its console and ping
         members = [entry.pid for entry in task.pids()]
     task.kill(15)
     status = task.wait().exit_status
-    ended = gone([*members, pid])
+    exited = wait_exited([*members, pid])
     task.delete()
     task.shutdown()
-    return {"status": status, "gone": ended, "members": len(members)}
+    return {"status": status, "exited": exited, "members": len(members)}
 
 
 def console(program: str, directory: str) -> Any:
-    """A terminal, and a new size for it."""
+    """A terminal, and ResizePty."""
     shim = JobShim(program, directory, "jobconsole", "cmd /c echo in a console")
     out = Pipe("job-console-out")
     task = shim.start()
@@ -195,27 +195,28 @@ def console(program: str, directory: str) -> Any:
 
 
 def diagnose(program: str, directory: str) -> Any:
-    """A process of the host that Microsoft's `shimdiag exec` would ask for; and one that is not there."""
+    """DiagExecInHost, as sent by Microsoft's `shimdiag exec`, of an existing and of a missing program."""
     shim = Shim(program, directory, "jobdiag", "cmd /c ping -n 600 127.0.0.1")
     out = Pipe("job-diag-out")
     task = shim.start()
     task.create()
     task.start()
     request = ExecProcessRequest(args=["cmd", "/c", "echo from the host& exit 6"], stdout=out.path)
-    answer = task.client.call(DIAGNOSTICS, "DiagExecInHost", request.encode(), timeout=PATIENCE)
-    said = ""
+    response = task.client.call(DIAGNOSTICS, "DiagExecInHost", request.encode(), timeout=TIMEOUT)
+    error_text = ""
     try:
         missing = ExecProcessRequest(args=["no-such-program.exe"])
-        task.client.call(DIAGNOSTICS, "DiagExecInHost", missing.encode(), timeout=PATIENCE)
+        task.client.call(DIAGNOSTICS, "DiagExecInHost", missing.encode(), timeout=TIMEOUT)
     except StatusError as error:
-        said = str(error)
+        error_text = str(error)
     text = out.text()
     task.kill(9)
     task.wait()
     task.delete()
     task.shutdown()
-    return {"code": ExecProcessResponse.decode(answer).exit_code, "text": text, "said": said, "gone": shim.gone()}
+    code = ExecProcessResponse.decode(response).exit_code
+    return {"code": code, "text": text, "error": error_text, "exited": shim.wait_exited()}
 
 
 if __name__ == "__main__":
-    main(life, execs, failures, crash, asked, console, diagnose)
+    main(lifecycle, execs, failures, crash, kill_with_sigterm, console, diagnose)

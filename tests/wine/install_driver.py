@@ -1,4 +1,4 @@
-"""`runhcs install` inside Wine: run by Python for Windows, from a copy of the unpacked zip.
+"""`runhcs install` under Wine: run by Python for Windows, from a copy of the unpacked zip.
 
 `python.exe install_driver.py EXE DIRECTORY SCENARIO`, as driver.py.
 """
@@ -18,9 +18,9 @@ sys.path.insert(0, ROOT)
 
 from shim.platform.windows import endpoint  # noqa: E402
 from tests.support.eventually import eventually  # noqa: E402
-from tests.wine.driver import PATIENCE, Shim, main  # noqa: E402
-from tests.wine.standby_driver import ON, told  # noqa: E402
-from tests.wine.start_driver import daemon_of, dial, end, start  # noqa: E402
+from tests.wine.driver import TIMEOUT, Shim, main  # noqa: E402
+from tests.wine.standby_driver import STANDBY_ON, standby_pipe  # noqa: E402
+from tests.wine.start_driver import daemon_of, dial, start, stop  # noqa: E402
 
 CONFIG = b"version = 2\r\n\r\n[plugins.'io.containerd.grpc.v1.cri'.cni]\r\n  bin_dir = 'C:\\cni'\r\n"
 SOURCE = r"SYSTEM\CurrentControlSet\Services\EventLog\Application\containerd-shim-runhcs"
@@ -42,7 +42,7 @@ class Node:
         options = ["--directory", self.root, "--config", self.config, "--runtime", "runhcs-wcow-process", "--json"]
         done = subprocess.run(
             [os.path.join(self.zip, "runhcs.exe"), "install", *options, *arguments],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
@@ -56,7 +56,7 @@ class Node:
             return file.read().decode()
 
     def upgrade(self) -> dict[str, Any]:
-        """To a zip with another file."""
+        """Upgrade to a zip with a changed file."""
         with open(os.path.join(self.zip, "LICENSE"), "ab") as file:
             file.write(b"\n")
         return self.install("--upgrade")
@@ -83,9 +83,9 @@ def installed(program: str, directory: str) -> Any:
     untouched = not os.path.exists(node.root) and node.text().encode() == CONFIG
     first = node.install()
     config, runtimes = node.text(), node.text("runhcs.toml")
-    version = subprocess.run([first["shim"], "-v"], capture_output=True, timeout=PATIENCE, check=True).stdout
+    version = subprocess.run([first["shim"], "-v"], capture_output=True, timeout=TIMEOUT, check=True).stdout
     tool = os.path.join(node.root, "runhcs.cmd")
-    tool_help = subprocess.run(["cmd", "/c", tool, "--help"], capture_output=True, timeout=PATIENCE, check=True).stdout
+    tool_help = subprocess.run(["cmd", "/c", tool, "--help"], capture_output=True, timeout=TIMEOUT, check=True).stdout
     source = event_source()
     second = node.install()
     # Wine runs no service containerd: whether it was restarted is unknown, and the next run assumes it.
@@ -96,7 +96,7 @@ def installed(program: str, directory: str) -> Any:
         "tool": "doctor" in tool_help.decode(), "source": source, "second": actions(second, "changed", "planned"),
         "last": [actions(one, "changed") for one in last], "kept": actions(last[0], "kept"),
         "restored": node.text().encode() == CONFIG,
-        "left": [os.path.exists(node.root), os.listdir(node.containerd), event_source()],
+        "remaining": [os.path.exists(node.root), os.listdir(node.containerd), event_source()],
     }  # fmt: skip
 
 
@@ -105,11 +105,11 @@ def upgraded(program: str, directory: str) -> Any:
     node = Node(program, directory)
     first = node.install()
     shim = Shim(first["shim"], directory, f"{os.path.basename(directory)}-1", "cmd /c exit 7")
-    code, text = start(shim, **ON)
+    code, text = start(shim, **STANDBY_ON)
     assert code == 0, text
     task = dial(shim)
     task.create()
-    pipe = told(shim)
+    pipe = standby_pipe(shim)
     eventually(lambda: endpoint.exists(pipe), "the standby")
     second = node.upgrade()
     eventually(lambda: not endpoint.exists(pipe), "the exit of the standby")
@@ -120,12 +120,12 @@ def upgraded(program: str, directory: str) -> Any:
     same_daemon = task.connect().shim_pid == daemon_of(shim)
     kept = [actions(node.install("--uninstall"), "kept") for _ in range(2)]
     node.install()
-    exited = end(shim, task)
+    exited = stop(shim, task)
     removed = actions(node.install("--upgrade"), "changed")
     return {
         "new": second["shim"] != first["shim"], "kept": actions(second, "kept"), "both": both, "status": status,
         "same_daemon": same_daemon, "kept_by_uninstall": kept, "exited": exited, "removed": removed,
-        "left": node.versions() == [second["version"]],
+        "remaining": node.versions() == [second["version"]],
     }  # fmt: skip
 
 
@@ -139,17 +139,17 @@ def restarted(program: str, directory: str) -> Any:
     service, starts = f"runhcs-{os.path.basename(directory)}", os.path.join(directory, "starts.txt")
     command = rf"C:\windows\system32\service.exe {starts}"
     for arguments in (["create", service, "binPath=", command], ["start", service]):
-        subprocess.run(["sc", *arguments], stdin=subprocess.DEVNULL, timeout=PATIENCE, check=True)
+        subprocess.run(["sc", *arguments], stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=True)
     try:
         reports = [node.install("--restart-containerd", "--service", service) for _ in range(2)]
         missing = subprocess.run(
             [os.path.join(node.zip, "runhcs.exe"), "install", "--directory", node.root, "--config", node.config,
              "--restart-containerd", "--service", "runhcs-missing"],
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT, check=False,
         )  # fmt: skip
     finally:
         for action in ("stop", "delete"):
-            subprocess.run(["sc", action, service], stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+            subprocess.run(["sc", action, service], stdin=subprocess.DEVNULL, timeout=TIMEOUT, check=False)
     with open(starts) as file:
         return {"starts": len(file.readlines()), "reports": ["restart" in actions(one, "changed") for one in reports],
                 "missing": missing.stderr.decode(errors="replace")}  # fmt: skip

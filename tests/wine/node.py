@@ -1,4 +1,4 @@
-"""One containerd.exe in a machine, the shim of the distribution beside it, and ctr.exe."""
+"""One containerd.exe under Wine, with the shim of the distribution in its directory, and ctr.exe."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.eventually import eventually
-from tests.wine.conftest import PATIENCE, ROOT, Machine, go_programs
+from tests.wine.conftest import ROOT, TIMEOUT, Machine, go_programs
 
-LOOK_TIME = 40.0
+QUERY_TIMEOUT = 40.0
 RUNTIME = "io.containerd.runhcs.v1"
 PROGRAM = "containerd-shim-runhcs-v1.exe"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 
 
 class Node:
-    """Its containers' names are its own, so that tests can share it. What one of them leaves behind fails that one."""
+    """Tests share a node: container names are unique, and a leak fails only the test that caused it."""
 
     namespace = "default"
 
@@ -45,7 +45,7 @@ class Node:
         self.start()
 
     def config(self) -> str:
-        """For containerd, without CRI."""
+        """The configuration of containerd, without CRI."""
         disabled = ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images"]
         return (
             f"version = 2\nroot = 'C:\\{self.name}\\root'\nstate = 'C:\\{self.name}\\state'\n"
@@ -62,51 +62,52 @@ class Node:
                 [*command, "--log-level", "debug"], env=self.machine.environment, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log,
             )  # fmt: skip
-        end = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while self.ctr("version", timeout=30).returncode:
-            assert time.monotonic() < end, self.log()
+            assert time.monotonic() < deadline, self.log()
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """As when the machine loses it: a container's shim goes on."""
+        """Kill containerd, as in a crash. The shims keep running."""
         self._running.kill()
-        self._running.wait(PATIENCE)
+        self._running.wait(TIMEOUT)
 
     def log(self) -> str:
         return (self.directory / "containerd.log").read_text(errors="replace")[-8000:]
 
     # -- ctr
 
-    def ctr(self, *arguments: str, input: bytes = b"", timeout: float = PATIENCE) -> subprocess.CompletedProcess[bytes]:
+    def ctr(self, *arguments: str, input: bytes = b"", timeout: float = TIMEOUT) -> subprocess.CompletedProcess[bytes]:
         program = rf"C:\{self.name}\ctr.exe"
-        end = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout
         while True:
             done = self.machine.run(program, "--address", self.address, *arguments, input=input, timeout=timeout)
-            # ctr looks at the pipe first and does not wait its turn when many do; nothing has been asked for then.
-            if b"cannot access socket" not in done.stdout or b"Pipe busy" not in done.stdout or time.monotonic() > end:
+            # ctr first opens the pipe without waiting for a free instance. It has sent no request then: retry.
+            is_busy = b"cannot access socket" in done.stdout and b"Pipe busy" in done.stdout
+            if not is_busy or time.monotonic() > deadline:
                 return done
             time.sleep(0.2)
 
-    def good(self, *arguments: str, input: bytes = b"") -> str:
-        """What ctr says; it must succeed."""
+    def checked(self, *arguments: str, input: bytes = b"") -> str:
+        """Run ctr, which must succeed, and return its output."""
         done = self.ctr(*arguments, input=input)
         text = done.stdout.decode(errors="replace")
         assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.returncode}\n{text}\n{self.log()}"
         return text
 
-    def look(self, *arguments: str) -> str:
-        """What ctr says, asked for what changes nothing. One time in some thousands it answers and then never ends."""
-        done = self.ctr(*arguments, timeout=LOOK_TIME)
-        return done.stdout.decode(errors="replace") if done.returncode == 0 else self.good(*arguments)
+    def query(self, *arguments: str) -> str:
+        """Run a ctr command without side effects, with one retry: once in some thousands of runs ctr does not exit."""
+        done = self.ctr(*arguments, timeout=QUERY_TIMEOUT)
+        return done.stdout.decode(errors="replace") if done.returncode == 0 else self.checked(*arguments)
 
-    def new(self, kind: str = "c") -> str:
-        """A name that nobody has had."""
+    def new_name(self, kind: str = "c") -> str:
+        """A unique container name."""
         name = f"{kind}{next(_numbers)}"
         self.names.append(name)
         return name
 
     def spec(self, id: str, command: str, **members: Any) -> str:
-        """A spec with layers, made as a snapshotter would; its path in Windows' words."""
+        """Write a spec with layers like those of a snapshotter, and return its Windows path."""
         work = self.directory / "work"
         (work / "base" / "Files").mkdir(parents=True, exist_ok=True)
         self._make_bootable(work / "base" / "UtilityVM")
@@ -126,12 +127,12 @@ class Node:
 
     @staticmethod
     def _make_bootable(directory: Path) -> None:
-        """What a utility VM boots from."""
+        """The boot files of a utility VM."""
         (directory / "Files" / "EFI" / "Microsoft" / "Boot").mkdir(parents=True, exist_ok=True)
         (directory / "SystemTemplate.vhdx").write_text("template")
 
     def run(
-        self, id: str, command: str, *flags: str, input: bytes = b"", timeout: float = PATIENCE, **members: Any
+        self, id: str, command: str, *flags: str, input: bytes = b"", timeout: float = TIMEOUT, **members: Any
     ) -> subprocess.CompletedProcess[bytes]:
         path = self.spec(id, command, **members)
         return self.ctr("run", *flags, "--runtime", RUNTIME, "--config", path, id, input=input, timeout=timeout)
@@ -142,24 +143,24 @@ class Node:
 
     def tasks(self) -> dict[str, str]:
         """The status of every task, by id."""
-        lines = self.look("task", "ls").splitlines()[1:]
+        lines = self.query("task", "ls").splitlines()[1:]
         return {words[0]: words[-1] for line in lines if (words := line.split())}
 
     def kill(self, id: str) -> None:
-        """Killed and seen to end."""
-        self.good("task", "kill", "-s", "SIGKILL", id)
-        eventually(lambda: self.tasks().get(id) == "STOPPED", f"the end of {id}")
+        """Kill a task and wait until it is stopped."""
+        self.checked("task", "kill", "-s", "SIGKILL", id)
+        eventually(lambda: self.tasks().get(id) == "STOPPED", f"the stop of {id}")
 
     def remove(self, id: str) -> None:
-        """An ended task, and its container."""
+        """Delete a stopped task and its container."""
         done = self.ctr("task", "rm", id)  # ctr passes on the exit status of the task
         assert id not in self.tasks(), done.stdout.decode(errors="replace") + self.log()
-        self.good("container", "rm", id)
+        self.checked("container", "rm", id)
 
-    # -- what is left
+    # -- leak checks
 
     def begin(self) -> None:
-        """A test begins. What is there now is none of its."""
+        """Begin a test. Resources that exist now are not leaks of this test."""
         if not self._is_clean:
             self.names.clear()
             if self.ctr("version", timeout=30).returncode:
@@ -169,17 +170,17 @@ class Node:
             self._before |= {*self.bundles(), *self.shims(), *self.systems(), *self.mounts()}
         self._is_clean = False
 
-    def _of_now(self, found: Iterable[T]) -> list[T]:
+    def _new_since_begin(self, found: Iterable[T]) -> list[T]:
         return [one for one in found if one not in self._before]
 
     def bundles(self) -> list[str]:
-        return self._of_now(sorted(path.name for path in self.bundle("").glob("*")))
+        return self._new_since_begin(sorted(path.name for path in self.bundle("").glob("*")))
 
     def bundle(self, id: str) -> Path:
         return self.directory / "state" / "io.containerd.runtime.v2.task" / self.namespace / id
 
     def shims(self) -> list[int]:
-        """Linux' pids of the processes of the shim that lies beside this containerd."""
+        """The Linux pids of the shims that this containerd started."""
         program = f"{self.name}\\{PROGRAM}".encode()
         found = []
         for pid in self.machine.wine.processes():
@@ -187,18 +188,18 @@ class Node:
                 if program in Path(f"/proc/{pid}/cmdline").read_bytes():
                     found.append(pid)
             except OSError:
-                continue  # it has just ended
-        return self._of_now(found)
+                continue  # it has just exited
+        return self._new_since_begin(found)
 
     def systems(self) -> list[str]:
-        return self._of_now(sorted(system["Id"] for system in ask_emulator(self.machine, "status")["systems"]))
+        return self._new_since_begin(sorted(system["Id"] for system in ask_emulator(self.machine, "status")["systems"]))
 
     def mounts(self) -> list[str]:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
-        return self._of_now(line for line in lines if str(self.machine.directory) in line)
+        return self._new_since_begin(line for line in lines if str(self.machine.directory) in line)
 
     def pipes(self) -> list[str]:
-        """Those of the pipes that our containers' shims had that somebody still has."""
+        """The pipes of the shims of this test's containers that still exist."""
         paths = [rf"ProtectedPrefix\Administrators\containerd-shim-{self.namespace}-{name}-pipe" for name in self.names]
         paths += [f"containerd-shim-{self.namespace}-{name}-log" for name in self.names]
         script = "Z:" + str(ROOT / "tests" / "wine" / "pipes.py").replace("/", "\\")
@@ -207,20 +208,20 @@ class Node:
         return done.stdout.decode().split()
 
     def expect_clean(self) -> None:
-        """Containers gone, nothing of them is left: no bundle, no daemon, no system, no mount, no pipe."""
+        """Wait until every bundle, shim, compute system, mount and pipe of the test's containers is removed."""
 
-        def left() -> dict[str, list[Any]]:
+        def leaked() -> dict[str, list[Any]]:
             kinds = {"shims": self.shims, "systems": self.systems, "mounts": self.mounts}
-            found = {kind: look() for kind, look in kinds.items()}
+            found = {kind: find() for kind, find in kinds.items()}
             found["files"] = [
                 str(path) for name in self.bundles() for path in (self.bundle(name), *self.bundle(name).rglob("*"))
             ]
-            return {kind: things for kind, things in found.items() if things}
+            return {kind: resources for kind, resources in found.items() if resources}
 
         try:
-            eventually(lambda: not left(), "the end of everything")
+            eventually(lambda: not leaked(), "no leaked resource")
         except AssertionError:
-            raise AssertionError(f"there are left: {left()}\n{self.log()}") from None
+            raise AssertionError(f"leaked: {leaked()}\n{self.log()}") from None
         assert self.pipes() == [], self.log()
         self.names.clear()
         self._is_clean = True
@@ -228,7 +229,7 @@ class Node:
 
 def ask_emulator(machine: Machine, command: str, **arguments: Any) -> dict[str, Any]:
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(PATIENCE)
+        connection.settimeout(TIMEOUT)
         connection.connect(str(machine.emulator / "control.sock"))
         connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
         with connection.makefile("rb") as answers:
@@ -238,7 +239,7 @@ def ask_emulator(machine: Machine, command: str, **arguments: Any) -> dict[str, 
 
 
 class EventWatch:
-    """`ctr events`, read as they come, until the with statement ends."""
+    """Collects the output of `ctr events` during the with statement."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -246,28 +247,28 @@ class EventWatch:
 
     def __enter__(self) -> EventWatch:
         self._subscribe()
-        eventually(self._heard, "the first event", PATIENCE)
+        eventually(self._probe, "the first event", TIMEOUT)
         return self
 
     def _subscribe(self) -> None:
         command = ["wine", rf"C:\{self._node.name}\ctr.exe", "--address", self._node.address, "events"]
         reading, writing = os.pipe()
-        nowhere = subprocess.DEVNULL
+        null = subprocess.DEVNULL
         environment = self._node.machine.environment
-        self._running = subprocess.Popen(command, env=environment, stdin=nowhere, stdout=writing, stderr=nowhere)
+        self._running = subprocess.Popen(command, env=environment, stdin=null, stdout=writing, stderr=null)
         os.close(writing)
         threading.Thread(target=self._read, args=(reading,), daemon=True).start()
 
-    def _heard(self) -> bool:
-        """Events are told from the subscription on: one of our own shows that it is there."""
+    def _probe(self) -> bool:
+        """Create a namespace, whose event shows that the subscription is active."""
         if self._running.poll() is not None:
             self._subscribe()  # the pipe was busy
         name = f"probe{next(_numbers)}"
-        self._node.ctr("namespace", "create", name, timeout=LOOK_TIME)
-        end = time.monotonic() + 5
-        while name.encode() not in self.text and time.monotonic() < end:
+        self._node.ctr("namespace", "create", name, timeout=QUERY_TIMEOUT)
+        deadline = time.monotonic() + 5
+        while name.encode() not in self.text and time.monotonic() < deadline:
             time.sleep(0.05)
-        self._node.ctr("namespace", "rm", name, timeout=LOOK_TIME)
+        self._node.ctr("namespace", "rm", name, timeout=QUERY_TIMEOUT)
         return name.encode() in self.text
 
     def _read(self, descriptor: int) -> None:
@@ -286,4 +287,4 @@ class EventWatch:
 
     def __exit__(self, *error: object) -> None:
         self._running.kill()
-        self._running.wait(PATIENCE)
+        self._running.wait(TIMEOUT)

@@ -1,4 +1,4 @@
-"""`python.exe pipes.py NAME …`: prints those of the names that somebody listens on."""
+"""`python.exe pipes.py NAME …`: prints the names of the pipes that exist."""
 
 import _winapi
 import sys
@@ -9,5 +9,5 @@ for name in sys.argv[1:]:
     except FileNotFoundError:
         continue
     except OSError:
-        pass  # all its instances are taken
+        pass  # all its instances are in use
     print(name)

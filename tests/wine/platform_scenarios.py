@@ -1,4 +1,4 @@
-"""What `shim/platform/windows` has to get right beyond a container's plain life; run like driver.py, inside Wine."""
+"""Scenarios of `shim/platform/windows` besides the lifecycle of a container; run like driver.py, under Wine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from runhcs.task_client import TaskClient  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.files import native  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.wine.driver import PATIENCE, Pipe, Shim, main  # noqa: E402
+from tests.wine.driver import TIMEOUT, Pipe, Shim, main  # noqa: E402
 
 BOTH = "cmd /c echo to the output& echo to the errors 1>&2"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 LINES = "tick"
-# More than MAX_PATH takes.
+# Longer than MAX_PATH.
 LONG = [letter * 60 for letter in "abcdef"]
 
 
@@ -32,19 +32,19 @@ def _read(path: str) -> str:
 
 
 def _eventually(condition: Any) -> bool:
-    end = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT
     while not condition():
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
     return True
 
 
 def _end(shim: Shim, task: TaskClient) -> bool:
-    """Whether the shim has gone."""
+    """Delete the task and shut down the shim. Returns whether it exited."""
     task.delete()
     task.shutdown()
-    return shim.gone()
+    return shim.wait_exited()
 
 
 def _kill(shim: Shim, task: TaskClient) -> bool:
@@ -54,7 +54,7 @@ def _kill(shim: Shim, task: TaskClient) -> bool:
 
 
 def file_log(program: str, directory: str) -> Any:
-    """Files that are made with their directories; a second process appends."""
+    """`file` log URIs: the shim creates the files and their directories."""
     shim = Shim(program, directory, "file-log", BOTH)
     path = os.path.join(directory, "logs", "deep", "out put.log")
     uri = "file:///" + path.replace("\\", "/").replace(" ", "%20")
@@ -67,7 +67,7 @@ def file_log(program: str, directory: str) -> Any:
 
 
 def binary_log(program: str, directory: str) -> Any:
-    """A program of the client's own takes both streams."""
+    """`binary` log URIs: a program of the client reads both streams."""
     shim = Shim(program, directory, "binary-log", BOTH)
     path = os.path.join(directory, "logged")
     uri = "binary:///C:/windows/system32/logger.exe?to=" + path.replace("\\", "%5C")
@@ -82,7 +82,7 @@ def binary_log(program: str, directory: str) -> Any:
 
 
 def binary_log_missing(program: str, directory: str) -> Any:
-    """A logger that is not there, and one that ends without a word: Create says so, and nothing is left."""
+    """A missing logger, and one that exits without opening its pipes: Create fails, and the shim exits."""
     answers = []
     for name, uri in (
         ("missing", "binary:///C:/nowhere/logger.exe"),
@@ -96,7 +96,7 @@ def binary_log_missing(program: str, directory: str) -> Any:
         except StatusError as error:
             answers.append(error.message)
         task.shutdown()
-        answers.append(str(shim.gone()))
+        answers.append(str(shim.wait_exited()))
     return answers
 
 
@@ -131,12 +131,12 @@ def log_pipe(program: str, directory: str) -> Any:
     task = shim.start()
     path = r"\\.\pipe\containerd-shim-wine-log-pipe-log"
     _eventually(lambda: endpoint.exists(path))  # it comes a moment after the address has been told
-    first = endpoint.connect(path, PATIENCE)
+    first = endpoint.connect(path, TIMEOUT)
     before = first.recv(65536)
     first.release()
     task.create()
     task.start()
-    second = endpoint.connect(path, PATIENCE)
+    second = endpoint.connect(path, TIMEOUT)
     after: list[bytes] = []
 
     def read() -> None:
@@ -149,20 +149,20 @@ def log_pipe(program: str, directory: str) -> Any:
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     gone = _kill(shim, task)
-    reader.join(PATIENCE)
+    reader.join(TIMEOUT)
     return {"before": before.decode(), "after": b"".join(after).decode(), "gone": gone}
 
 
 def redialled(program: str, directory: str) -> Any:
-    """The client's pipe breaks and is made anew under its name: output goes on, and what came between is in it."""
+    """The client's pipe breaks and is created again under its name: output continues, and no line is lost."""
     shim = Shim(program, directory, "redialled", LINES)
     first = Pipe("redialled-stdout")
     task = shim.start()
     task.create(stdout=first.path)
     task.start()
     heard = _eventually(lambda: b"line 2" in first.data)
-    first.end()
-    first._listener.release()  # the name is nobody's now
+    first.close()
+    first._listener.release()  # no process has the name now
     second = Pipe("redialled-stdout")
     again = _eventually(lambda: second.data.count(b"\n") >= 3)
     gone = _kill(shim, task)
@@ -170,7 +170,7 @@ def redialled(program: str, directory: str) -> Any:
 
 
 def squatted_log(program: str, directory: str) -> Any:
-    """Who holds the log's name learns nothing, and stops nothing."""
+    """Another process has the name of the log pipe: it reads nothing, and the shim works."""
     path = r"\\.\pipe\containerd-shim-wine-squatted-log-log"
     held = endpoint.create(path, first=True)
     shim = Shim(program, directory, "squatted-log", "cmd /c exit 4")
@@ -184,12 +184,12 @@ def squatted_log(program: str, directory: str) -> Any:
 
 
 def variables(program: str, directory: str) -> Any:
-    """As Windows spells them, and in other ways."""
+    """Lookup of environment variables in several spellings."""
     code = "from shim.platform.windows import files; print(*map(files.environment, ('SYSTEMROOT', 'oTHER', 'NONE')))"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {ROOT!r}); {code}"]
     environment = {key: value for key, value in os.environ.items() if key != "SYSTEMROOT"}
     environment |= {"SystemRoot": os.environ["SYSTEMROOT"], "Other": "found"}
-    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=PATIENCE)
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=TIMEOUT)
     return {"found": done.stdout.decode().split(), "system": os.environ["SYSTEMROOT"]}
 
 
@@ -232,7 +232,7 @@ def etw_events(program: str, directory: str) -> Any:
     import ctypes
 
     ctypes.WinDLL("etw-stub.dll").CaptureState()
-    return {"recording": recording, "lines": channel.lines, "captured": captured.wait(PATIENCE)}
+    return {"recording": recording, "lines": channel.lines, "captured": captured.wait(TIMEOUT)}
 
 
 if __name__ == "__main__":

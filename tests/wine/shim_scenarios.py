@@ -1,4 +1,4 @@
-"""Scenarios that any shim for HCS must pass, ours and Microsoft's: run by driver.py, inside Wine."""
+"""Scenarios for any shim for HCS, ours and Microsoft's: run by driver.py, under Wine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _process(command: str) -> dict[str, Any]:
 
 
 def _refused(call: Any, *arguments: Any) -> int:
-    """The status code that a call is refused with; 0 if it is not."""
+    """The status code of the error of a call; 0 if it succeeds."""
     try:
         call(*arguments)
     except StatusError as error:
@@ -30,25 +30,25 @@ def _refused(call: Any, *arguments: Any) -> int:
 
 
 def shut_down(task: TaskClient, id: str | None = None) -> None:
-    """Microsoft's shim is gone before it has answered."""
+    """Microsoft's shim exits before it has sent the response."""
     try:
         task.shutdown(id=id)
     except (ClosedError, OSError):
         pass
 
 
-def _come(events: Events, topic: str, count: int = 1) -> bool:
-    """Events are on their way for a moment."""
-    end = time.monotonic() + SHORT
+def _wait_event(events: Events, topic: str, count: int = 1) -> bool:
+    """Wait for an event, which may arrive after the response. Returns whether it did."""
+    deadline = time.monotonic() + SHORT
     while events.topics.count(topic) < count:
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
     return True
 
 
 def steps(program: str, directory: str) -> Any:
-    """Every call in order, with the states between them."""
+    """Every call in order, with the state after each."""
     events = Events("steps")
     shim = Shim(program, directory, "steps", FOREVER, events)
     task = shim.start()
@@ -64,29 +64,29 @@ def steps(program: str, directory: str) -> Any:
     status = task.wait().exit_status
     states.append(task.state().status)
     deleted = task.delete()
-    came = _come(events, "/tasks/delete")
+    published = _wait_event(events, "/tasks/delete")
     shut_down(task)
     return {
         "shim_pid": connected.shim_pid, "states": states, "pid": pid, "pids": pids, "stats": stats.type_url,
-        "again": again, "status": status, "deleted": [deleted.pid, deleted.exit_status], "came": came,
-        "events": events.topics, "gone": shim.gone(),
+        "again": again, "status": status, "deleted": [deleted.pid, deleted.exit_status], "published": published,
+        "events": events.topics, "exited": shim.wait_exited(),
     }  # fmt: skip
 
 
-def unstarted(program: str, directory: str) -> Any:
-    """A container that is created and deleted without ever having been started."""
-    shim = Shim(program, directory, "unstarted", FOREVER, Events("unstarted"))
+def delete_without_start(program: str, directory: str) -> Any:
+    """A container that is created and deleted without a Start."""
+    shim = Shim(program, directory, "delete_without_start", FOREVER, Events("delete_without_start"))
     task = shim.start()
     task.create()
     deleted = _refused(task.delete)
     shut_down(task)
-    return {"refused": deleted, "gone": shim.gone()}
+    return {"refused": deleted, "exited": shim.wait_exited()}
 
 
-def broken(program: str, directory: str) -> Any:
-    """A container whose layers do not exist, and one whose program does not: both leave nothing behind."""
-    events = Events("broken")
-    shim = Shim(program, directory, "broken", "no-such-program.exe", events)
+def missing_program_and_layers(program: str, directory: str) -> Any:
+    """A container whose program does not exist, and one whose layers do not: neither leaks a shim."""
+    events = Events("missing_program_and_layers")
+    shim = Shim(program, directory, "missing_program_and_layers", "no-such-program.exe", events)
     task = shim.start()
     task.create()
     started = _refused(task.start)
@@ -98,11 +98,12 @@ def broken(program: str, directory: str) -> Any:
     created = _refused(client.create)
     shut_down(client)
     other.delete()
-    return {"started": started, "deleted": deleted, "created": created, "gone": [shim.gone(), other.gone()]}
+    exited = [shim.wait_exited(), other.wait_exited()]
+    return {"started": started, "deleted": deleted, "created": created, "exited": exited}
 
 
 def execs(program: str, directory: str) -> Any:
-    """Processes in a running container: output, exit codes, kill, and a delete that comes too early."""
+    """Processes in a running container: output, exit codes, Kill, and a Delete before the exit."""
     shim = Shim(program, directory, "execs2", FOREVER, Events("execs2"))
     task = shim.start()
     task.create()
@@ -123,15 +124,15 @@ def execs(program: str, directory: str) -> Any:
     killed = task.wait("lasting").exit_status
     state = task.state("lasting").status
     task.delete("lasting")
-    gone = _refused(task.state, "lasting")
+    deleted_exec = _refused(task.state, "lasting")
     running = task.state().status
     task.kill(9)
     task.wait()
     task.delete()
     shut_down(task)
     return {
-        "found": found, "early": early, "killed": killed, "state": state, "gone_exec": gone, "running": running,
-        "gone": shim.gone(),
+        "found": found, "early": early, "killed": killed, "state": state, "deleted_exec": deleted_exec,
+        "running": running, "exited": shim.wait_exited(),
     }  # fmt: skip
 
 
@@ -169,18 +170,18 @@ def _pod(program: str, directory: str, name: str, windows: dict[str, Any], **fie
     task.kill(9)
     task.wait()
     task.delete()
-    came = _come(events, "/tasks/delete", 3)
+    published = _wait_event(events, "/tasks/delete", 3)
     shut_down(task)
-    gone = sandbox.gone()
+    exited = sandbox.wait_exited()
     sandbox.delete()
     return {
         "pid": sandbox_pid, "outputs": outputs, "statuses": statuses, "same": set(addresses) == {sandbox.address},
-        "state": state, "came": came, "events": sorted(events.topics), "gone": gone,
+        "state": state, "published": published, "events": sorted(events.topics), "exited": exited,
     }  # fmt: skip
 
 
 def boot_image(directory: str) -> None:
-    """What a utility VM boots from, in the base layer."""
+    """Create the boot files of a utility VM in the base layer."""
     utility = os.path.join(directory, "base", "UtilityVM")
     os.makedirs(os.path.join(utility, "Files", "EFI", "Microsoft", "Boot"), exist_ok=True)
     with open(os.path.join(utility, "SystemTemplate.vhdx"), "w") as file:
@@ -195,7 +196,7 @@ def isolated(**fields: Any) -> PackedAny:
 
 
 def hypervisor(program: str, directory: str) -> Any:
-    """A container in a utility VM of its own: its streams, an exec, its end."""
+    """A container in its own utility VM: stdio, an exec, exit."""
     events = Events("hypervisor")
     shim = Shim(program, directory, "hypervisor", "cmd /c more& exit 7", events, windows={"hyperv": {}})
     boot_image(directory)
@@ -210,15 +211,16 @@ def hypervisor(program: str, directory: str) -> Any:
     task.delete("two")
     pids = [process.pid for process in task.pids()]
     given.write(b"through the VM\r\n")
-    given.end()
+    given.close()
     status = task.wait().exit_status
     text = out.text()
     deleted = task.delete().exit_status
-    came = _come(events, "/tasks/delete")
+    published = _wait_event(events, "/tasks/delete")
     shut_down(task)
     return {
         "pid": pid, "second": [exec_status, second.text().strip()], "pids": pids, "status": status,
-        "text": text.strip(), "deleted": deleted, "came": came, "events": events.topics, "gone": shim.gone(),
+        "text": text.strip(), "deleted": deleted, "published": published, "events": events.topics,
+        "exited": shim.wait_exited(),
     }  # fmt: skip
 
 
@@ -227,4 +229,4 @@ def hypervisor_pod(program: str, directory: str) -> Any:
     return _pod(program, directory, "vmpod", {"hyperv": {}}, options=isolated())
 
 
-ALL = (steps, unstarted, broken, execs, pod, hypervisor, hypervisor_pod)
+ALL = (steps, delete_without_start, missing_program_and_layers, execs, pod, hypervisor, hypervisor_pod)

@@ -1,4 +1,4 @@
-"""`start` in all its ways, inside Wine: run by Python for Windows, against the shim as unpacked.
+"""`start` by the launcher and by Python, under Wine: run by Python for Windows, with the unpacked shim.
 
 `python.exe start_driver.py EXE DIRECTORY SCENARIO`, as driver.py, whose client this uses.
 """
@@ -21,7 +21,7 @@ from shim.api.runtimeoptions import Options as GenericOptions  # noqa: E402
 from shim.api.wellknown import Any as PackedAny  # noqa: E402
 from shim.platform.windows import daemon, endpoint  # noqa: E402
 from shim.ttrpc.client import Client  # noqa: E402
-from tests.wine.driver import PATIENCE, Shim, main  # noqa: E402
+from tests.wine.driver import TIMEOUT, Shim, main  # noqa: E402
 
 FOREVER = "cmd /c ping -n 600 127.0.0.1"
 CONTROLLER = "io.containerd.sandbox.controller.v1.shim"
@@ -30,7 +30,7 @@ CONTROLLER = "io.containerd.sandbox.controller.v1.shim"
 def start(shim: Shim, stdin: bytes = b"", program: str = "", **environment: str) -> tuple[int, str]:
     done = subprocess.run(
         [program or shim.program, *shim.flags, "start"], cwd=shim.bundle, env=shim.environment | environment,
-        input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE, check=False,
+        input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     shim.address = endpoint.address_for("", "wine", shim.id)
     return done.returncode, done.stdout.decode()
@@ -46,7 +46,7 @@ def daemon_of(shim: Shim) -> int:
 
 
 def command_lines(id: str) -> list[str]:
-    """Of the processes of this prefix that serve an id: Linux shows them, Wine does not."""
+    """The command lines of the processes of this prefix that serve an id. Linux shows them, Wine does not."""
     found = []
     prefix = f"WINEPREFIX={os.environ['WINEPREFIX']}".encode()
     for pid in filter(str.isdigit, os.listdir(r"Z:\proc")):
@@ -63,27 +63,27 @@ def command_lines(id: str) -> list[str]:
     return found
 
 
-def end(shim: Shim, task: TaskClient) -> bool:
+def stop(shim: Shim, task: TaskClient) -> bool:
     task.shutdown()
-    return shim.gone() and has_ended(daemon_of(shim))
+    return shim.wait_exited() and wait_process_exit(daemon_of(shim))
 
 
-def has_ended(pid: int) -> bool:
-    limit = time.monotonic() + PATIENCE
+def wait_process_exit(pid: int) -> bool:
+    deadline = time.monotonic() + TIMEOUT
     while daemon.is_running(pid):
-        if time.monotonic() > limit:
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.02)
     return True
 
 
-def alike(program: str, directory: str) -> Any:
-    """By the launcher and by Python: what is printed, what is in the bundle, who answers."""
+def launcher_equals_python(program: str, directory: str) -> Any:
+    """By the launcher and by Python: the output, the files of the bundle, the daemon."""
     found = []
     for native in "10":
-        shim = Shim(program, directory, f"alike{native}", FOREVER)
+        shim = Shim(program, directory, f"equal{native}", FOREVER)
         shim.flags = [*shim.flags, "-debug"]
-        said = start(shim, RUNHCS_NATIVE=native)
+        output = start(shim, RUNHCS_NATIVE=native)
         task = dial(shim)
         pid = task.connect().shim_pid
         lines = command_lines(shim.id)
@@ -96,9 +96,9 @@ def alike(program: str, directory: str) -> Any:
         task.wait()
         task.delete()
         found.append({
-            "said": said, "address": address, "files": files, "same": pid == daemon_of(shim),
+            "output": output, "address": address, "files": files, "same": pid == daemon_of(shim),
             "native": ["-listener" in line for line in lines], "debug": ["-debug" in line for line in lines],
-            "gone": end(shim, task),
+            "exited": stop(shim, task),
         })  # fmt: skip
     return found
 
@@ -113,17 +113,18 @@ def log_pipe(program: str, directory: str) -> Any:
         is_there = endpoint.exists(path)
         words = command_lines(shim.id)[0].split()
         handle = words[words.index("-log-pipe") + 1] if "-log-pipe" in words else ""
-        log = endpoint.connect(path, PATIENCE)
+        log = endpoint.connect(path, TIMEOUT)
         line = log.recv(65536).decode()
         task = dial(shim)
         task.connect()
-        found.append({"code": code, "there": is_there, "handle": handle, "line": line, "gone": end(shim, task)})
+        found.append({"code": code, "there": is_there, "handle": handle, "line": line, "exited": stop(shim, task)})
         log.close()
     return found
 
 
 def options(program: str, directory: str) -> Any:
-    """What comes on stdin: usual options, others, and what is none. [exit code, output or by whom it was started]."""
+    """Runtime options on stdin: usual, unusual and invalid. Values: exit code, then the output and the files of the
+    bundle, or whether the launcher started the daemon and whether it exited."""
     usual = Options(log_level="debug", vm_processor_count=2, GPUVHDPath="x" * 5000)
     generic = GenericOptions(type_url="containerd.runhcs.v1.Options").encode()
     given = {
@@ -137,43 +138,43 @@ def options(program: str, directory: str) -> Any:
     found = {}
     for number, (name, data) in enumerate(given.items()):
         shim = Shim(program, directory, f"options{number}", FOREVER)
-        code, said = start(shim, data)
+        code, output = start(shim, data)
         if code:
-            found[name] = [code, said, sorted(os.listdir(shim.bundle))]
+            found[name] = [code, output, sorted(os.listdir(shim.bundle))]
             continue
         task = dial(shim)
         task.connect()
-        found[name] = [code, ["-listener" in line for line in command_lines(shim.id)], end(shim, task)]
+        found[name] = [code, ["-listener" in line for line in command_lines(shim.id)], stop(shim, task)]
     return found
 
 
-def taken(program: str, directory: str) -> Any:
-    """The name is somebody else's: Python, which is asked to say so, gets the options whole."""
+def taken_pipe_name(program: str, directory: str) -> Any:
+    """Another process has the pipe name: the launcher falls back to Python, which gets all of the options."""
     shim = Shim(program, directory, "taken", FOREVER)
     held = endpoint.listen(endpoint.address_for("", "wine", "taken"))
     usual = PackedAny(type_url=Options.FULL_NAME, value=Options(log_level="debug").encode()).encode()
-    said = start(shim, usual)
+    output = start(shim, usual)
     held.close()
     refused = PackedAny(type_url=Options.FULL_NAME, value=Options(debug_type=1).encode()).encode()
-    return [*said, sorted(os.listdir(shim.bundle)), *start(shim, refused)]
+    return [*output, sorted(os.listdir(shim.bundle)), *start(shim, refused)]
 
 
-def unheard(program: str, directory: str) -> Any:
-    """Nobody reads the address: no daemon, no files, an error."""
+def closed_stdout(program: str, directory: str) -> Any:
+    """stdout has no reader: no daemon, no files, an error."""
     shim = Shim(program, directory, "unheard", FOREVER)
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
         [program, *shim.flags, "start"], cwd=shim.bundle, stdin=subprocess.DEVNULL, stdout=writing,
-        stderr=subprocess.PIPE, timeout=PATIENCE, check=False,
+        stderr=subprocess.PIPE, timeout=TIMEOUT, check=False,
     )  # fmt: skip
     os.close(writing)
     shim.address = endpoint.address_for("", "wine", "unheard")
-    return [done.returncode, done.stderr.decode(), sorted(os.listdir(shim.bundle)), shim.gone()]
+    return [done.returncode, done.stderr.decode(), sorted(os.listdir(shim.bundle)), shim.wait_exited()]
 
 
-def orphaned(program: str, directory: str) -> Any:
-    """A start that dies before it has handed the address over takes its daemon with it."""
+def killed_start(program: str, directory: str) -> Any:
+    """If a `start` is killed before it has printed the address, its daemon exits, too."""
     shim = Shim(program, directory, "orphaned", FOREVER)
     shim.address = endpoint.address_for("", "wine", "orphaned")
     pipe = endpoint.listen(shim.address)
@@ -190,27 +191,27 @@ def orphaned(program: str, directory: str) -> Any:
     pipe.close()
     connected = dial(shim).connect().shim_pid
     child.stdin.close()
-    return [connected == child.pid, child.wait(PATIENCE), shim.gone()]
+    return [connected == child.pid, child.wait(TIMEOUT), shim.wait_exited()]
 
 
 def service(program: str, directory: str) -> Any:
-    """A sandbox that the Sandbox service is to make: the answer is JSON, with or without Python."""
+    """A sandbox of the Sandbox service: `start` prints JSON, by the launcher and by Python."""
     found = []
     for native in "10":
         shim = Shim(program, directory, f"service{native}", FOREVER)
         shim.bundle = os.path.join(directory, CONTROLLER, "wine", shim.id)
         os.makedirs(shim.bundle)
-        code, said = start(shim, RUNHCS_NATIVE=native)
+        code, output = start(shim, RUNHCS_NATIVE=native)
         line = command_lines(shim.id)
         task = dial(shim)
         task.connect()
         os.kill(daemon_of(shim), signal.SIGTERM)
-        found.append([code, said.replace(shim.id, "ID"), ["-is-sandbox" in one for one in line], shim.gone()])
+        found.append([code, output.replace(shim.id, "ID"), ["-is-sandbox" in one for one in line], shim.wait_exited()])
     return found
 
 
-def join(program: str, directory: str) -> Any:
-    """A pod's member needs no Python: the program's copy has none beside it."""
+def pod_member(program: str, directory: str) -> Any:
+    """A member of a pod is started without Python: the copy of the program has none in its directory."""
     alone = r"C:\alone\containerd-shim-runhcs-v1.exe"
     names = {"io.kubernetes.cri.container-type": "sandbox", "io.kubernetes.cri.sandbox-id": "pod1"}
     sandbox = Shim(program, directory, "pod1", FOREVER, annotations=names)
@@ -219,14 +220,17 @@ def join(program: str, directory: str) -> Any:
     task.connect()
     member = Shim(program, directory, "member1", FOREVER, annotations=names | {
         "io.kubernetes.cri.container-type": "container"})  # fmt: skip
-    said = start(member, program=alone)
+    output = start(member, program=alone)
     files = sorted(os.listdir(member.bundle))
     same = daemon_of(member) == daemon_of(sandbox)
-    gone = end(sandbox, task)
+    exited = stop(sandbox, task)
     other = Shim(program, directory, "member2", FOREVER, annotations=names | {
         "io.kubernetes.cri.container-type": "container"})  # fmt: skip
-    return {"said": said, "address": sandbox.address, "files": files, "same": same, "gone": gone, "late": start(other)}
+    late = start(other)
+    return {
+        "output": output, "address": sandbox.address, "files": files, "same": same, "exited": exited, "late": late,
+    }  # fmt: skip
 
 
 if __name__ == "__main__":
-    main(alike, log_pipe, options, taken, unheard, orphaned, service, join)
+    main(launcher_equals_python, log_pipe, options, taken_pipe_name, closed_stdout, killed_start, service, pod_member)

@@ -1,8 +1,8 @@
-"""The CRI plugin of containerd.exe: an image, a pod and a container in it, as a kubelet would ask for them.
+"""The CRI plugin of containerd.exe: an image, a pod and a container in it, with the calls of a kubelet.
 
-The image is imported into containerd's own snapshotter for Windows, which makes its layers by HCS; it holds directories
-only, since Wine cannot write what Windows' backup streams carry. The CNI plugin is a stand-in, and the programs of the
-containers are Wine's. CRI is asked over TCP: gRPC for Python knows no named pipes.
+The image is imported into containerd's snapshotter for Windows, which creates its layers with HCS. It has directories
+only, because Wine cannot write the contents of Windows backup streams. The CNI plugin is a stub, and the containers run
+Wine's programs. The CRI client uses TCP, because gRPC for Python does not support named pipes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.wine.conftest import ROOT, Machine
 from tests.wine.node import Node
 
 IMAGE = "example.test/pause:1"
-PATIENCE = 60
-# Wine's own build: containerd takes images of the host's only.
+TIMEOUT = 60
+# The build that Wine reports: containerd accepts images of the host's build only.
 PLATFORM = {"architecture": "amd64", "os": "windows", "os.version": "10.0.18362.0"}
 FOREVER = ["cmd", "/c", "ping -n 6000 127.0.0.1 >nul"]
 HANDLERS = {"runhcs-process": 0, "runhcs-hypervisor": 1}
@@ -75,7 +75,7 @@ conf_dir = 'C:\NAME\cni\conf'
 
 
 def pack_image(target: Path) -> None:
-    """What a utility VM boots from is in it, too."""
+    """Write an image with the directories of the boot files of a utility VM."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         boot = ("EFI", "EFI/Microsoft", "EFI/Microsoft/Boot")
@@ -100,8 +100,8 @@ class CriNode(Node):
         pack_image(self.directory / "image.tar")
         self.logs = self.directory / "logs"
         self.logs.mkdir()
-        self.good("-n", "k8s.io", "images", "import", rf"C:\{self.name}\image.tar")
-        # Of what a VM boots from, no more than the folders can be imported under Wine.
+        self.checked("-n", "k8s.io", "images", "import", rf"C:\{self.name}\image.tar")
+        # Under Wine only the directories of the boot files can be imported.
         snapshots = self.directory / "root" / "io.containerd.snapshotter.v1.windows" / "snapshots"
         self._make_bootable(snapshots / "1" / "UtilityVM")
 
@@ -136,12 +136,12 @@ class CriNode(Node):
 
         def attempt() -> list[Any]:
             try:
-                return [stub_method(request, timeout=PATIENCE, wait_for_ready=True)]
+                return [stub_method(request, timeout=TIMEOUT, wait_for_ready=True)]
             except grpc.RpcError as error:
                 assert "not initialized" in str(error), f"{method}: {error}\n{self.log()}"
                 return []  # CRI, or its network, comes up a moment after containerd
 
-        return eventually(attempt, f"{method} answered", 3 * PATIENCE)[0]
+        return eventually(attempt, f"{method} answered", 3 * TIMEOUT)[0]
 
 
 @pytest.fixture(scope="module")
@@ -170,18 +170,19 @@ def test_pod_lifecycle_through_cri(machine: Machine, cri_nodes: dict[str, CriNod
         command=["cmd", "/c", "echo into the log& ping -n 6000 127.0.0.1 >nul"],
         log_path=f"{handler}.log",
     )
-    made = node.call("CreateContainer", pod_sandbox_id=pod, config=container, sandbox_config=config).container_id
-    node.call("StartContainer", container_id=made)
-    assert node.call("ContainerStatus", container_id=made).status.state == runtime_pb2.CONTAINER_RUNNING
-    done = node.call("ExecSync", container_id=made, cmd=["cmd", "/c", "echo synced& exit 3"], timeout=60)
+    created = node.call("CreateContainer", pod_sandbox_id=pod, config=container, sandbox_config=config)
+    container_id = created.container_id
+    node.call("StartContainer", container_id=container_id)
+    assert node.call("ContainerStatus", container_id=container_id).status.state == runtime_pb2.CONTAINER_RUNNING
+    done = node.call("ExecSync", container_id=container_id, cmd=["cmd", "/c", "echo synced& exit 3"], timeout=60)
     assert (done.stdout.strip(), done.exit_code) == (b"synced", 3)
     assert len(node.shims()) == 1
     assert len(node.systems()) == (1 if HANDLERS[handler] else 2)
     log = node.logs / f"{handler}.log"
     eventually(lambda: log.exists() and "stdout F into the log" in log.read_text(), "the log of the container")
-    node.call("StopContainer", container_id=made, timeout=0)
-    node.call("RemoveContainer", container_id=made)
+    node.call("StopContainer", container_id=container_id, timeout=0)
+    node.call("RemoveContainer", container_id=container_id)
     node.call("StopPodSandbox", pod_sandbox_id=pod)
     node.call("RemovePodSandbox", pod_sandbox_id=pod)
-    node.names += [pod, made]
+    node.names += [pod, container_id]
     node.expect_clean()

@@ -1,9 +1,9 @@
-"""Host process containers of the Windows distribution: real job objects, as far as Wine has them.
+"""Host process containers of the Windows distribution, with the job objects of Wine.
 
-Wine shows a named job, processes that are born in it, its end with the last handle, pids, exit codes, streams, console
-events. It does not have silos and the bind filter (so the way of Server 2019 is taken), mount points for volumes (so
-the container's own files are not at its place), logons, limits of processor and affinity, nor memory that
-is really limited; its consoles run programs but show nothing of them.
+Wine implements named jobs, creation of processes in a job, termination with the last handle, pids, exit codes, streams
+and console events. It lacks silos and the bind filter (so the shim works as on Server 2019), volume mount points (so
+the files of the container are not in its root directory), logons, limits of processor and affinity, and effective
+limits of memory. Its consoles run programs but do not show their output.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ def drive(machine: Machine, scenario: str) -> Any:
 
 
 def test_lifecycle(machine: Machine) -> None:
-    result = drive(machine, "life")
-    place = result["place"] + r"\joblife"
+    result = drive(machine, "lifecycle")
+    place = result["place"] + r"\joblifecycle"
     assert result["text"].split("\r\n")[:2] == [place, place]  # from the variable, and as the working directory
-    assert result["text"].lower().endswith("c:\\windows\r\n")  # a variable of the user's own
+    assert result["text"].lower().endswith("c:\\windows\r\n")  # a variable of the user
     assert result["stderr"] == ""
     assert result["status"] == result["deleted"] == 70000
     assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
-    assert result["gone"] and not result["left"]
+    assert result["exited"] and not result["remaining"]
 
 
 def test_exec_stats_and_kill(machine: Machine) -> None:
@@ -40,12 +40,12 @@ def test_exec_stats_and_kill(machine: Machine) -> None:
     assert result["shim"] not in result["listed"]
     assert result["uptime"] > 0
     assert result["status"] == KILLED
-    assert result["gone"] and result["over"]
+    assert result["exited"] and result["shim_exited"]
 
 
 def test_kill_with_sigterm_reaches_the_program(machine: Machine) -> None:
-    result = drive(machine, "asked")
-    assert result["members"] >= 3 and result["gone"]
+    result = drive(machine, "kill_with_sigterm")
+    assert result["members"] >= 3 and result["exited"]
 
 
 def test_terminal(machine: Machine) -> None:
@@ -62,12 +62,12 @@ def test_invalid_requests_are_refused(machine: Machine) -> None:
 def test_killed_shim_terminates_its_job(machine: Machine) -> None:
     result = drive(machine, "crash")
     assert result["before"] and result["pid"] in result["members"]
-    assert result["gone"]
-    assert result["answer"] > 0
+    assert result["exited"]
+    assert result["response"] > 0
 
 
 def test_diag_exec_in_host(machine: Machine) -> None:
     result = drive(machine, "diagnose")
     assert result["code"] == 6 and result["text"] == "from the host\r\n"
-    assert "no-such-program.exe" in result["said"]
-    assert result["gone"]
+    assert "no-such-program.exe" in result["error"]
+    assert result["exited"]

@@ -31,7 +31,7 @@ def test_install_twice_and_uninstall(drive: Any) -> None:
     assert found["source"] == [message_file, registry_expandable_text, 7, registry_number]
     assert found["last"] == [["remove import", "remove", "remove event source", "remove"], ["remove"] * 3]
     assert found["kept"] == ["remove"], "until containerd is restarted"
-    assert found["restored"] and found["left"] == [False, ["config.toml", "config.toml.runhcs-backup"], []]
+    assert found["restored"] and found["remaining"] == [False, ["config.toml", "config.toml.runhcs-backup"], []]
 
 
 def test_upgrade_while_a_shim_runs(drive: Any) -> None:
@@ -39,7 +39,7 @@ def test_upgrade_while_a_shim_runs(drive: Any) -> None:
     assert found["new"] and found["kept"] == ["remove"] and found["both"]
     assert (found["status"], found["same_daemon"], found["exited"]) == (7, True, True)
     assert found["kept_by_uninstall"] == [["remove", "remove"], ["remove"]]
-    assert found["removed"] == ["remove"] and found["left"]
+    assert found["removed"] == ["remove"] and found["remaining"]
 
 
 def test_installed_files_have_the_access_control_list(drive: Any, machine: Machine) -> None:

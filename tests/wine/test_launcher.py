@@ -113,14 +113,14 @@ def drive(machine: Machine, scenario: str) -> Any:
 
 
 def test_start_equals_python(machine: Machine) -> None:
-    native, by_python = drive(machine, "alike")
+    native, by_python = drive(machine, "launcher_equals_python")
     assert native.pop("native") == [True] and by_python.pop("native") == [False]
     for number, one in enumerate((native, by_python)):
-        name = rf"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-alike{1 - number}-pipe"
-        assert one.pop("said") == [0, name] and one.pop("address") == name
+        name = rf"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-equal{1 - number}-pipe"
+        assert one.pop("output") == [0, name] and one.pop("address") == name
     assert native == by_python
     assert native["files"] == ["address", "config.json", "panic.log", "shim.pid"]
-    assert native["same"] and native["gone"] and native["debug"] == [True]
+    assert native["same"] and native["exited"] and native["debug"] == [True]
 
 
 def test_log_pipe_exists_before_start_returns(machine: Machine) -> None:
@@ -130,7 +130,7 @@ def test_log_pipe_exists_before_start_returns(machine: Machine) -> None:
     assert by_python.pop("handle") == ""
     for one in (native, by_python):
         assert "starting containerd-shim-runhcs-v1" in one.pop("line")
-        assert one == {"code": 0, "there": True, "gone": True}
+        assert one == {"code": 0, "there": True, "exited": True}
 
 
 def test_start_options_on_stdin(machine: Machine) -> None:
@@ -138,23 +138,23 @@ def test_start_options_on_stdin(machine: Machine) -> None:
     assert result["usual"] == [0, [True], True]
     assert result["generic"] == result["long"] == [0, [False], True]
     for name, words in (("refused", "debug_type"), ("foreign", "runc"), ("too long", "10 MiB")):
-        code, output, left = result[name]
-        assert code == 1 and words in output and left == ["config.json"], name
+        code, output, remaining = result[name]
+        assert code == 1 and words in output and remaining == ["config.json"], name
 
 
 def test_start_with_pipe_in_use_falls_back_with_stdin(machine: Machine) -> None:
-    code, output, left, other_code, other_output = drive(machine, "taken")
-    assert code == 1 and "is taken" in output and left == ["config.json"]
+    code, output, remaining, other_code, other_output = drive(machine, "taken_pipe_name")
+    assert code == 1 and "is taken" in output and remaining == ["config.json"]
     assert other_code == 1 and "debug_type" in other_output
 
 
 def test_closed_stdout_reader_undoes_start_and_reports(machine: Machine) -> None:
-    code, output, left, gone = drive(machine, "unheard")
-    assert code == 1 and "cannot print the address" in output and left == ["config.json"] and gone
+    code, output, remaining, exited = drive(machine, "closed_stdout")
+    assert code == 1 and "cannot print the address" in output and remaining == ["config.json"] and exited
 
 
 def test_daemon_exits_when_start_is_terminated(machine: Machine) -> None:
-    assert drive(machine, "orphaned") == [True, 0, True]
+    assert drive(machine, "killed_start") == [True, 0, True]
 
 
 def test_start_for_sandbox_service_equals_python(machine: Machine) -> None:
@@ -165,8 +165,8 @@ def test_start_for_sandbox_service_equals_python(machine: Machine) -> None:
 
 
 def test_join_pod_runs_without_python(machine: Machine) -> None:
-    result = drive(machine, "join")
-    assert result["said"] == [0, result["address"]]
+    result = drive(machine, "pod_member")
+    assert result["output"] == [0, result["address"]]
     assert result["files"] == ["address", "config.json", "shim.pid"]
-    assert result["same"] and result["gone"]
+    assert result["same"] and result["exited"]
     assert result["late"][0] == 1 and "remove the pod and make it again" in result["late"][1]

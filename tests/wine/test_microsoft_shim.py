@@ -1,7 +1,7 @@
-"""Microsoft's own shim and ours, through the same scenarios on the same emulator: what one does, the other must do.
+"""Microsoft's shim and ours in the same scenarios with the same emulator, with the same results.
 
-That ours passes says that it works; that Microsoft's passes, unmodified, says that the emulator is no invention of
-ours. Where the two differ on purpose, the difference is in DIFFERENT, with the reason.
+That Microsoft's unmodified shim passes shows that the emulator behaves like HCS. Intended differences are in DIFFERENT,
+with their reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.wine.conftest import Machine, go_programs
 CREATED, RUNNING, STOPPED = 1, 2, 3
 UNKNOWN, NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION = 2, 5, 6, 9
 TERMINATED = 0xFFFFFFFF
-# Microsoft's shim makes it again, and HCS refuses the id.
+# Microsoft's shim creates the compute system again, and HCS refuses the id.
 DIFFERENT = {"ours": {"create again": ALREADY_EXISTS}, "go": {"create again": UNKNOWN}}
 PROGRAM = "containerd-shim-runhcs-v1.exe"
 
@@ -28,25 +28,25 @@ def shim(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def drive(shim: str, machine: Machine) -> Any:
-    """Runs a scenario with the one or the other shim."""
+    """Runs a scenario with either shim."""
     program = rf"C:\node\{PROGRAM}"
     if shim == "go":
-        directory = machine.drive / "rival"
+        directory = machine.drive / "hcsshim"
         if not directory.exists():
             directory.mkdir()
             shutil.copy(go_programs("hcsshim") / PROGRAM, directory)
-        program = rf"C:\rival\{PROGRAM}"
+        program = rf"C:\hcsshim\{PROGRAM}"
     return lambda scenario: machine.drive_shim(scenario, program)
 
 
 def test_lifecycle(drive: Any) -> None:
-    result = drive("life")
-    assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-life-pipe"
+    result = drive("lifecycle")
+    assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-lifecycle-pipe"
     assert (result["text"], result["stderr"]) == ("hello from windows\r\n", "")
     assert result["status"] == result["deleted"] == 70000
-    assert result["answer"] > 0
+    assert result["response"] > 0
     assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_state_and_events_at_every_step(drive: Any, shim: str) -> None:
@@ -56,22 +56,22 @@ def test_state_and_events_at_every_step(drive: Any, shim: str) -> None:
     assert result["pids"] == [result["pid"]]
     assert result["stats"] == "containerd.runhcs.stats.v1.Statistics"
     assert result["again"] == [DIFFERENT[shim]["create again"], FAILED_PRECONDITION, FAILED_PRECONDITION]
-    assert result["status"] == 0xC000013A  # as Windows' default handler of a console event ends a process
+    assert result["status"] == 0xC000013A  # the exit code of the default handler of a console event
     assert result["deleted"] == [result["pid"], result["status"]]
     assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_delete_without_start(drive: Any) -> None:
-    assert drive("unstarted") == {"refused": 0, "gone": True}
+    assert drive("delete_without_start") == {"refused": 0, "exited": True}
 
 
 def test_missing_program_and_layer(drive: Any) -> None:
-    result = drive("broken")
+    result = drive("missing_program_and_layers")
     assert result["started"] == UNKNOWN
     assert result["deleted"] == 0
     assert result["created"] == UNKNOWN
-    assert result["gone"] == [True, True]
+    assert result["exited"] == [True, True]
 
 
 def test_execs(drive: Any) -> None:
@@ -79,9 +79,9 @@ def test_execs(drive: Any) -> None:
     assert result["found"] == [[number, f"out {number}", "err", number] for number in range(3)]
     assert result["early"] == FAILED_PRECONDITION
     assert (result["killed"], result["state"]) == (TERMINATED, STOPPED)
-    assert result["gone_exec"] == NOT_FOUND
+    assert result["deleted_exec"] == NOT_FOUND
     assert result["running"] == RUNNING
-    assert result["gone"]
+    assert result["exited"]
 
 
 def expect_pod(result: dict[str, Any]) -> None:
@@ -91,7 +91,7 @@ def expect_pod(result: dict[str, Any]) -> None:
     assert result["state"] == RUNNING
     topics = ("create", "delete", "exit", "start")
     assert result["events"] == [f"/tasks/{topic}" for topic in topics for _ in range(3)]
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_process_pod(drive: Any) -> None:
@@ -115,7 +115,7 @@ def test_vm_container(drive: Any) -> None:
         *ends,
         *ends,
     ]
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_vm_pod(drive: Any) -> None:

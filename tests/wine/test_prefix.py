@@ -1,5 +1,5 @@
-"""A prefix ends with whoever made it, in order or not: programs that stay would eat the machine, run by run. And no
-program of it is lost because its heap lies where Wine wants to put something else."""
+"""All programs of a Wine prefix exit with the process that created it, even if it is killed. And programs run without
+address space layout randomization: scripts/wine_prefix.py gives the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from wine_prefix import NULL_STREAMS, Prefix, without_aslr
 
 from tests.support.eventually import eventually
-from tests.wine.conftest import PATIENCE, ROOT
+from tests.wine.conftest import ROOT, TIMEOUT
 
 NOT_RANDOMISED = 0x40000
 OWNER = """
@@ -35,12 +35,12 @@ def test_prefix_ends_when_owner_is_killed(tmp_path: Path) -> None:
     try:
         assert owner.stdout is not None
         assert owner.stdout.readline() == b"started\n"
-        eventually(lambda: len(prefix.processes()) > 3, "programs in the prefix", PATIENCE)
+        eventually(lambda: len(prefix.processes()) > 3, "programs in the prefix", TIMEOUT)
     finally:
         owner.kill()
-        owner.wait(PATIENCE)
+        owner.wait(TIMEOUT)
     try:
-        eventually(lambda: not prefix.processes(), "the end of all programs")
+        eventually(lambda: not prefix.processes(), "the exit of all programs")
     finally:
         prefix.stop()
 
@@ -53,19 +53,19 @@ def test_prefix_ends_on_close(tmp_path: Path) -> None:
         assert prefix.run("cmd", "/c", "exit 3").returncode == 3
     finally:
         prefix.stop()
-    eventually(lambda: not prefix.processes(), "the end of all programs")
+    eventually(lambda: not prefix.processes(), "the exit of all programs")
 
 
-@pytest.mark.skipif(not without_aslr(), reason="addresses cannot be kept from being randomised here")
+@pytest.mark.skipif(not without_aslr(), reason="the system does not allow to disable ASLR")
 def test_address_space_is_not_randomised(tmp_path: Path) -> None:
-    """Neither of what we start, nor of what that starts."""
+    """For the started program and its children."""
     prefix = Prefix(tmp_path / "prefix")
     prefix.create()
     try:
         prefix.start()
         command = ["wine", "cmd", "/c", "ping -n 600 127.0.0.1"]
         subprocess.Popen(command, env=prefix.environment, **NULL_STREAMS)
-        eventually(lambda: any("ping" in name for name in _programs(prefix)), "a program of a program", PATIENCE)
+        eventually(lambda: any("ping" in name for name in _programs(prefix)), "a program of a program", TIMEOUT)
         programs = _programs(prefix)
         assert len(programs) > 3
         assert set(programs.values()) == {NOT_RANDOMISED}, programs
@@ -74,7 +74,7 @@ def test_address_space_is_not_randomised(tmp_path: Path) -> None:
 
 
 def _programs(prefix: Prefix) -> dict[str, int]:
-    """Windows programs in a prefix, and how Linux executes them: personality(2)."""
+    """The Windows programs in a prefix, with their personality(2)."""
     found = {}
     for pid in prefix.processes():
         process = Path(f"/proc/{pid}")
@@ -83,5 +83,5 @@ def _programs(prefix: Prefix) -> dict[str, int]:
                 name = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 found[f"{pid} {name}"] = int((process / "personality").read_text(), 16)
         except OSError:
-            continue  # it has just ended
+            continue  # it has just exited
     return found

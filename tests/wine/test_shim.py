@@ -1,4 +1,4 @@
-"""The shim of the Windows distribution, over named pipes, on the emulator's DLLs."""
+"""The shim of the Windows distribution, over named pipes, with the emulator's DLLs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def test_version(machine: Machine) -> None:
 
 
 def test_container_lifecycle(machine: Machine) -> None:
-    result = machine.drive_shim("life")
-    assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-life-pipe"
+    result = machine.drive_shim("lifecycle")
+    assert result["address"] == r"\\.\pipe\ProtectedPrefix\Administrators\containerd-shim-wine-lifecycle-pipe"
     assert result["text"] == "hello from windows\r\n"
     assert result["stderr"] == ""
     assert result["status"] == result["deleted"] == 70000
     assert result["pid"] > 0
-    assert result["gone"]
-    assert result["answer"] > 0
+    assert result["exited"]
+    assert result["response"] > 0
     assert result["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
 
 
@@ -33,7 +33,7 @@ def test_stdin(machine: Machine) -> None:
     assert result["lines"] == 1000
     assert result["last"] == ["line 000999 of many that go in and must come out"]
     assert result["stderr"] == f"{result['size']}\r\n"
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_exec_and_kill(machine: Machine) -> None:
@@ -42,27 +42,27 @@ def test_exec_and_kill(machine: Machine) -> None:
     assert result["text"] == "second\r\n"
     assert result["running"] == RUNNING
     assert result["status"] != 0
-    assert "nobody" in result["missing"]
-    assert result["gone"]
+    assert "missing" in result["missing"]
+    assert result["exited"]
 
 
 def test_bundle_is_removable_after_shutdown(machine: Machine) -> None:
-    """An open file in it would keep it: Windows removes no folder of a file that somebody has open."""
+    """Windows does not remove a directory with an open file."""
     result = machine.drive_shim("bundle_removed")
     assert result["problem"] == ""
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_squatted_pipe_name_is_reported(machine: Machine) -> None:
     result = machine.drive_shim("squatted")
     assert "is taken" in result["error"]
-    assert result["left"] == ["config.json"]
+    assert result["remaining"] == ["config.json"]
 
 
 def test_pipe_security_descriptor(machine: Machine) -> None:
     result = machine.drive_shim("descriptor")
     assert result["text"] == "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
-    assert result["gone"]
+    assert result["exited"]
 
 
 def test_emulator_dll_imports_the_system_dlls_of_the_real_one(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""The standby on Windows: its daemons are like cold ones, and whatever is wrong with it, a start succeeds cold."""
+"""The standby on Windows: its daemons equal those of a cold start, and a faulty standby falls back to a cold start."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ def drive(machine: Machine) -> Any:
 
 
 def test_daemon_from_spare_equals_cold_start(drive: Any) -> None:
-    cold, warm = drive("alike")
+    cold, warm = drive("equals_cold_start")
     assert (cold.pop("by_spare"), warm.pop("by_spare")) == (False, True)
     assert cold == warm
     assert cold["events"] == ["/tasks/create", "/tasks/start", "/tasks/exit", "/tasks/delete"]
     assert (cold["first"], cold["shown"], cold["last"]) == (True, [True, True], "serve")
-    assert (cold["status"], cold["gone"], cold["deleted"]) == (7, True, True)
+    assert (cold["status"], cold["exited"], cold["deleted"]) == (7, True, True)
 
 
 def test_standby_is_off_by_default(drive: Any) -> None:
-    assert drive("switched") == {"without": [False], "by_spare": True}
+    assert drive("disabled_by_default") == {"without": [False], "by_spare": True}
 
 
 def test_dead_standby_falls_back_to_cold_start(drive: Any) -> None:
-    """The start is cold and leaves another, which is used."""
-    assert drive("dead") == [True, True]
+    """The start is cold and creates another standby, which the next start uses."""
+    assert drive("dead_standby") == [True, True]
 
 
 def test_connecting_client_does_not_consume_spare(drive: Any) -> None:
-    assert drive("looked_at") == ["A", "", True, True]
+    assert drive("connect_without_claim") == ["A", "", True, True]
 
 
 def test_any_process_at_the_standby_pipe_falls_back(drive: Any) -> None:
-    """One that hangs before it is awake, or when it is given all; says the wrong thing; dies of it; refuses."""
-    assert set(map(tuple, drive("obstacles").values())) == {(True, True)}
+    """It hangs before or after the claim, sends a wrong byte, crashes, or refuses the claim."""
+    assert set(map(tuple, drive("wrong_servers").values())) == {(True, True)}
 
 
 def test_standby_of_other_version_is_not_used(drive: Any) -> None:
@@ -46,7 +46,7 @@ def test_standby_of_other_version_is_not_used(drive: Any) -> None:
 
 
 def test_standby_of_other_environment_is_not_used(drive: Any) -> None:
-    assert drive("others") == [True, True]
+    assert drive("other_environment") == [True, True]
 
 
 def test_idle_standby_exits(drive: Any) -> None:
@@ -54,13 +54,13 @@ def test_idle_standby_exits(drive: Any) -> None:
 
 
 def test_concurrent_starts(drive: Any) -> None:
-    result = drive("crowd")
+    result = drive("concurrent_starts")
     assert result["codes"] == [0] * 5 and result["pids"] == 5 and result["spares"] <= 1
-    assert result["gone"] == [True] * 5
+    assert result["exited"] == [True] * 5
 
 
 def test_killed_start_terminates_its_daemon(drive: Any) -> None:
-    assert drive("orphaned") == ["A", "R", True, True, True]
+    assert drive("killed_start") == ["A", "R", True, True, True]
 
 
 def test_pipe_security_descriptor(drive: Any) -> None:
