@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs what tests/wine needs on Linux: Wine (64 bit), mingw and osslsigncode; and creates the template of Wine prefixes, once.
+# Installs what tests/wine needs on Linux: Wine (64 bit), mingw and osslsigncode; and creates the template of Wine
+# prefixes, once.
 # Usage: scripts/wine-setup.sh [DIRECTORY]     copies the template to DIRECTORY. Idempotent.
 set -euo pipefail
 cache=${RUNHCS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/containerd-shim-runhcs}
 mkdir -p "$cache"
 
-installed() { command -v wine && command -v wineserver && command -v x86_64-w64-mingw32-gcc && command -v osslsigncode; } >/dev/null
+installed() {
+    command -v wine && command -v wineserver && command -v x86_64-w64-mingw32-gcc && command -v osslsigncode
+} >/dev/null
 (
     flock 9
     installed && exit

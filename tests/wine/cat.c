@@ -1,5 +1,5 @@
-/* A container's process for tests: copies its input to its output until the end, then says how much it was. Wine's own findstr and more
-   are stubs. */
+/* A process for containers of tests: copies stdin to stdout until end of file, then prints the number of bytes to
+   stderr. Wine's findstr and more are stubs. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 

@@ -1,4 +1,5 @@
-/* A CNI plugin for tests of CRI: says that the pod has an address, and makes no network, since there is none behind HNS's stand-in. */
+/* A stub of a CNI plugin for tests of CRI: reports an address of the pod, and creates no network, because the emulated
+   HNS has none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,20 @@
-/* bcryptprimitives.dll: what Windows programs need that Wine 8 lacks. Only tests use it; Windows has a DLL of that name of its own.
+/* bcryptprimitives.dll: functions that Windows programs need and Wine 8 lacks. Only tests use it; Windows has its own
+   DLL of that name.
 
-   Every Go program loads this DLL first, for ProcessPrng, and so does the emulator's computecore.dll. That is the moment to correct things in
-   Wine's DLLs, whose functions are looked up later: the entry in the table of exports is made to lead here, and from here to the original.
+   Every Go program loads this DLL first, for ProcessPrng, and so does the emulator's computecore.dll. Functions of
+   Wine's DLLs are looked up later, so DllMain redirects entries of their export tables to the functions below, which
+   call the originals. They correct the following:
 
-   - go-winio's listeners keep a first instance that no client may connect to, by asking for no right to read or write. Wine puts the
-     first client there, where nobody answers. So it is used up at once.
-   - FileDispositionInformationEx is answered with "not implemented", which Go does not take for "not supported": RemoveAll fails.
-   - There are no Hyper-V sockets. They become TCP sockets of the loopback interface, and the port is written where the emulator's guest
-     looks for it: to the file <HCS_EMULATOR_DIR>/hvsock/<VM>/<service>.
-   - The driver that leads a container's Hyper-V sockets to its VM is not there: opening it opens NUL, and what it is told is accepted.
+   - go-winio's listeners keep a first pipe instance to which no client may connect: it has no right to read or write.
+     Wine connects the first client to it, which then gets no response. So corrected_create connects a client at once.
+   - FileDispositionInformationEx returns "not implemented", which Go does not treat as "not supported": RemoveAll
+     fails.
+   - Wine has no Hyper-V sockets. They become TCP sockets of the loopback interface, and the port is written to the file
+     where the emulator's guest reads it: <HCS_EMULATOR_DIR>/hvsock/<VM>/<service>.
+   - Wine lacks the driver that maps the Hyper-V sockets of a container to its VM. Opening it opens NUL, and its control
+     codes succeed.
 
-   Built with BIND_FILTER it is bindfltapi.dll, without which containerd cannot remove a bundle: no path is bound to another here. */
+   Built with BIND_FILTER it is bindfltapi.dll, without which containerd cannot remove a bundle. It reports no bindings. */
 #define WIN32_LEAN_AND_MEAN
 #include <winsock2.h>
 #include <windows.h>
@@ -40,7 +44,7 @@ __declspec(dllexport) HRESULT WINAPI BfRemoveMapping(HANDLE job, const WCHAR *ro
 
 __declspec(dllexport) HRESULT WINAPI BfGetMappings(ULONG flags, HANDLE job, const WCHAR *root, void *user, ULONG *size, void *mappings) {
     (void)flags, (void)job, (void)root, (void)user;
-    memset(mappings, 0, *size); /* a header that counts none */
+    memset(mappings, 0, *size); /* a header with a count of zero */
     return S_OK;
 }
 
@@ -70,7 +74,8 @@ static SetInformation set_information;
 static NTSTATUS NTAPI corrected_create(HANDLE *handle, ULONG access, OBJECT_ATTRIBUTES *attributes, IO_STATUS_BLOCK *status, ULONG sharing,
                                        ULONG disposition, ULONG options, ULONG type, ULONG read_mode, ULONG completion, ULONG instances,
                                        ULONG inbound, ULONG outbound, LARGE_INTEGER *timeout) {
-    attributes->Attributes |= OBJ_CASE_INSENSITIVE; /* go-winio 0.5 leaves it out, and Wine knows the folder as \??\PIPE only */
+    /* go-winio 0.5 does not set it, and Wine has the directory only as \??\PIPE. */
+    attributes->Attributes |= OBJ_CASE_INSENSITIVE;
     NTSTATUS result = create_pipe_file(handle, access, attributes, status, sharing, disposition, options, type, read_mode, completion,
                                        instances, inbound, outbound, timeout);
     if (result >= 0 && (access & (GENERIC_READ | GENERIC_WRITE | FILE_READ_DATA | FILE_WRITE_DATA)) == 0) {
@@ -102,19 +107,19 @@ static MakeSocket make_socket;
 static MakeSocketWith make_socket_with;
 static Bind bind_socket;
 
-static SOCKET at_once(SOCKET made) {
+static SOCKET set_nodelay(SOCKET created) {
     BOOL yes = TRUE;
-    setsockopt(made, IPPROTO_TCP, TCP_NODELAY, (const char *)&yes, sizeof yes);
-    return made;
+    setsockopt(created, IPPROTO_TCP, TCP_NODELAY, (const char *)&yes, sizeof yes);
+    return created;
 }
 
 static SOCKET WSAAPI corrected_socket(int family, int type, int protocol) {
-    return family == AF_HYPERV ? at_once(make_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)) : make_socket(family, type, protocol);
+    return family == AF_HYPERV ? set_nodelay(make_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP)) : make_socket(family, type, protocol);
 }
 
 static SOCKET WSAAPI corrected_socket_with(int family, int type, int protocol, WSAPROTOCOL_INFOW *info, GROUP group, DWORD flags) {
     if (family == AF_HYPERV)
-        return at_once(make_socket_with(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, flags));
+        return set_nodelay(make_socket_with(AF_INET, SOCK_STREAM, IPPROTO_TCP, NULL, 0, flags));
     return make_socket_with(family, type, protocol, info, group, flags);
 }
 
@@ -123,11 +128,13 @@ static int write_guid(char *text, const GUID *guid) {
                    guid->Data4[1], guid->Data4[2], guid->Data4[3], guid->Data4[4], guid->Data4[5], guid->Data4[6], guid->Data4[7]);
 }
 
-/* Tell the emulator's guest the port; renamed to its place, so that nobody reads half of it. FALSE: there is no such VM. */
+/* Write the port for the emulator's guest, to a temporary file that is then renamed, so that no reader gets a part of
+   it. FALSE: there is no such VM. */
 static BOOL publish(const struct hyperv_address *address, unsigned port) {
     char directory[MAX_PATH] = "/run/hcs-emulator", path[MAX_PATH + 100], partial[MAX_PATH + 120];
     GetEnvironmentVariableA("HCS_EMULATOR_DIR", directory, sizeof directory);
-    int length = snprintf(path, MAX_PATH, "%s%s/hvsock/", directory[0] == '/' ? "Z:" : "", directory); /* Linux's root is Wine's drive Z: */
+    /* The root directory of Linux is Wine's drive Z:. */
+    int length = snprintf(path, MAX_PATH, "%s%s/hvsock/", directory[0] == '/' ? "Z:" : "", directory);
     length += write_guid(path + length, &address->vm);
     path[length++] = '/';
     write_guid(path + length, &address->service);
@@ -179,9 +186,9 @@ static BOOL WINAPI corrected_control(HANDLE device, DWORD code, void *in, DWORD 
     return TRUE;
 }
 
-/* -- leading exports here */
+/* -- redirection of exports */
 
-/* Code above a module, since the table holds distances of 32 bits from its beginning: jumps to `target`. */
+/* Code that jumps to `target`, allocated above a module, because the export table has 32-bit offsets from its base. */
 static BYTE *near_jump(BYTE *module, void *target) {
     BYTE *code = NULL;
     for (SIZE_T distance = 0x1000000; code == NULL && distance < 0x70000000; distance += 0x10000)
@@ -194,7 +201,7 @@ static BYTE *near_jump(BYTE *module, void *target) {
     return code;
 }
 
-/* From now on whoever looks up `name` finds `target`. Returns what was to be found until now. */
+/* Redirect the export `name` to `target`. Returns the original function. */
 static void *redirect(const WCHAR *library, const char *name, void *target) {
     BYTE *module = (BYTE *)GetModuleHandleW(library);
     void *original = (void *)GetProcAddress((HMODULE)module, name);

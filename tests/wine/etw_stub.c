@@ -14,7 +14,8 @@
 #include <stdio.h>
 
 #define HANDLE_VALUE 0x1234567890ULL
-/* Newer than mingw's headers: evntrace.h, and EVENT_INFO_CLASS of evntprov.h. The type of a part is the first byte of Reserved. */
+/* Missing in mingw's headers: evntrace.h, and EVENT_INFO_CLASS of evntprov.h. The type of a part is the first byte of
+   Reserved. */
 #define ENABLE_PROVIDER 1
 #define CAPTURE_STATE 2
 #define SET_TRAITS 2
@@ -62,5 +63,5 @@ __declspec(dllexport) ULONG WINAPI EventWriteTransfer(REGHANDLE handle, PCEVENT_
     return ERROR_SUCCESS;
 }
 
-/* For the test: a session asks for the provider's state. */
+/* Called by the test: a session requests the state of the provider. */
 __declspec(dllexport) void WINAPI CaptureState(void) { enabled(NULL, CAPTURE_STATE, 0, 0, 0, NULL, enabled_context); }

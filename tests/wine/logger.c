@@ -1,4 +1,5 @@
-/* A logging program for `binary://` under Wine: `logger.exe … FILE` copies what the container writes to FILE, its errors to FILE.err. */
+/* A logger for `binary://` URIs under Wine: `logger.exe … FILE` copies stdout of the container to FILE and stderr to
+   FILE.err. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -38,7 +39,7 @@ int wmain(int count, wchar_t **arguments) {
         return 1;
     swprintf(output.path, 1024, L"%ls", arguments[count - 1]);
     swprintf(errors.path, 1024, L"%ls.err", arguments[count - 1]);
-    WriteFile(ready, "r", 1, &written, NULL); /* that we are ready */
+    WriteFile(ready, "r", 1, &written, NULL); /* reports that the logger is ready */
     CloseHandle(ready);
     HANDLE thread = CreateThread(NULL, 0, copy, &errors, 0, NULL);
     copy(&output);

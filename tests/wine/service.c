@@ -1,4 +1,5 @@
-/* A service that stands in for containerd: it appends a line to a file at each start. `sc create NAME binPath= "service.exe FILE"` */
+/* A stub of containerd's service: it appends a line to a file at each start. `sc create NAME binPath= "service.exe
+   FILE"` */
 #include <windows.h>
 
 #include <stdio.h>

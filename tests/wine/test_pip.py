@@ -12,7 +12,7 @@ import windows_packages
 from tests.support.wheel import build_wheel
 from tests.wine.conftest import Machine
 
-# What pip would download; here it finds them in a directory.
+# The packages that pip would download; here it finds them in a directory.
 PIP = ("pip==25.3", "9655943313a94722b7774661c21049070f6bbb0a1516bf02f7c8d5d9201514cd")
 PYCPARSER = ("pycparser==3.12", "a076f3f489b39b43ed13563a1dafe42447445bec2e294154ec5c57fcdda4c85e")
 # Of the extra `runhcs`, beside those of the zip.
@@ -28,13 +28,13 @@ SCRIPTS = r"C:\installed\Scripts"
 
 @pytest.fixture(scope="module")
 def installed(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    """A machine with our wheel, as pip has installed it."""
+    """A machine with our wheel, installed by pip."""
     python = machine.drive / "installed"
     python.mkdir()
     for name, data in PYTHON.files.items():
-        if name != "_wmi.pyd":  # Wine 8 lacks a function of WMI's; Python does without it
+        if name != "_wmi.pyd":  # Wine 8 lacks a function of WMI that it imports; Python works without it
             (python / name).write_bytes(data)
-    # The embeddable Python looks for packages only when told; an installed one does by itself.
+    # The embeddable Python searches site-packages only if its ._pth file says so; an installed one always does.
     (python / "python313._pth").write_text("python313.zip\n.\nLib\\site-packages\nimport site\n")
     wheels = machine.drive / "wheels"
     wheels.mkdir()
@@ -71,7 +71,7 @@ def test_doctor_uses_pywin32(installed: Machine) -> None:
 
 
 def test_container_lifecycle(installed: Machine) -> None:
-    result = installed.drive_shim("life", rf"{SCRIPTS}\containerd-shim-runhcs-v1.exe")
+    result = installed.drive_shim("lifecycle", rf"{SCRIPTS}\containerd-shim-runhcs-v1.exe")
     assert result["text"] == "hello from windows\r\n"
     assert result["status"] == 70000
-    assert result["gone"]
+    assert result["exited"]

@@ -1,4 +1,4 @@
-/* A container's process for tests: writes `line 1`, `line 2` …, five a second, until it is ended. */
+/* A process for containers of tests: writes `line 1`, `line 2` …, five per second, until it is terminated. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 

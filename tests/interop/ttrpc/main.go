@@ -1,4 +1,4 @@
-// Command interop is the Go end of the ttrpc tests and benchmarks: a server and a client built on containerd's own ttrpc.
+// Command interop is the Go side of the ttrpc tests and benchmarks: a server and a client built on containerd's ttrpc.
 //
 //	interop serve SOCKET            serve interop.Service until stdin closes
 //	interop check SOCKET            call every method of a server; one JSON line per check
