@@ -130,7 +130,7 @@ def log_pipe(program: str, directory: str) -> Any:
     shim.flags.append("-debug")
     task = shim.start()
     path = r"\\.\pipe\containerd-shim-wine-log-pipe-log"
-    _eventually(lambda: endpoint.exists(path))  # it comes a moment after the address has been told
+    _eventually(lambda: endpoint.exists(path))  # it is created a moment after `start` prints the address
     first = endpoint.connect(path, TIMEOUT)
     before = first.recv(65536)
     first.release()

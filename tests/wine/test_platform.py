@@ -53,7 +53,7 @@ def test_log_pipe_reconnects_after_containerd_restart(machine: Machine) -> None:
     result = drive(machine, "log_pipe")
     assert "starting containerd-shim-runhcs-v1" in result["before"]
     assert 'msg="shutting down"' in result["after"]
-    assert "starting" not in result["after"], "told once, to the first reader"
+    assert "starting" not in result["after"], "only the first reader gets it"
     assert all(line.startswith("time=") for line in result["after"].splitlines())
     assert result["gone"]
 
