@@ -110,6 +110,24 @@ class TestRunStep:
         stop.set()
         assert result.outcome == "fail" and "did not finish" in result.finding
 
+    def test_interrupt_runs_the_cleanup(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+        registered, stop = threading.Event(), threading.Event()
+
+        def run(context: Context) -> str:
+            context.on_cleanup(stop.set)
+            registered.set()
+            return str(stop.wait(60))
+
+        def interrupt(thread: threading.Thread, timeout: float | None = None) -> None:
+            assert registered.wait(60)
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(threading.Thread, "join", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run_step(Step("s", "it works", run), node)
+        assert stop.is_set()
+
     def test_action_registered_after_the_cleanup_runs_at_once(self, node: Node) -> None:
         context = Context(node)
         context.cleanup()
