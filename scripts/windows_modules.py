@@ -57,6 +57,7 @@ class WindowsPython:
         directory.mkdir()
         runs = build_python(python)
         runtime = ("python.exe", runs.dll, "vcruntime140.dll", "vcruntime140_1.dll", runs.path_file)
+        runtime += ("_socket.pyd", "select.pyd")  # Python 3.12 imports email, and with it socket, to find modules
         for name in (*runtime, runs.standard_library):
             (directory / name).write_bytes(runs.files[name])
         with zipfile.ZipFile(io.BytesIO(python.files[python.standard_library])) as archive:

@@ -53,6 +53,7 @@ def build_launcher(
     (work / "program.rc").write_text(_resources(program, version))
     subprocess.run([f"{tools}-windres", f"-I{HERE}", str(work / "program.rc"), str(resources)], check=True)
     command = [f"{tools}-gcc", *FLAGS, "-include", str(header), f'-DPYTHON_DLL=L"{dll}"']
+    command += ["-DPYTHON_3_12"] if dll == "python312.dll" else []
     sources = [HERE / "launcher.c"]
     if program == SHIM:
         command += ["-DWITH_COMMANDS", f"-I{COMMON}"]
@@ -107,5 +108,6 @@ def _header(call: str, early: dict[str, bytes], digest: str) -> str:
     for number, (path, data) in enumerate(sorted(early.items())):
         code, is_package = data[PYC_HEADER:], path.endswith("/__init__")
         lines.append(f"static const unsigned char early{number}[] = {{{','.join(map(str, code))}}};")
-        entries += f'{{"{module_name(path)}", early{number}, {len(code)}, {int(is_package)}}}, '
+        entries += f'{{.name = "{module_name(path)}", .code = early{number}, '
+        entries += f".size = {len(code)}, .is_package = {int(is_package)}}}, "
     return "\n".join([*lines, f"#define EARLY_MODULES {entries}"]) + "\n"

@@ -31,9 +31,12 @@ struct frozen { /* as in Python's cpython/import.h */
     const unsigned char *code;
     int size;
     int is_package;
+#ifdef PYTHON_3_12
+    void *get_code; /* only for modules of deep-frozen code */
+#endif
 };
 
-static const struct frozen early[] = {EARLY_MODULES{NULL, NULL, 0, 0}};
+static const struct frozen early[] = {EARLY_MODULES{0}};
 static wchar_t path[PLACES];
 
 static int fail(const wchar_t *what) {

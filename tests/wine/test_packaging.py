@@ -17,7 +17,7 @@ import windows_signing
 from windows_packages import PackageError, Python, requested_python
 
 from launcher.windows.build import BuildError, build_launcher
-from tests.wine.conftest import distribution
+from tests.wine.conftest import Machine, distribution
 
 FOLDER = dist_windows.FOLDER
 
@@ -92,6 +92,21 @@ def test_missing_compiler_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match="llvm-mingw"):
         build_launcher("runhcs.exe", {}, "", "1.2.3", "python313.dll", "arm64", tmp_path)
+
+
+def test_distribution_with_another_python_runs(machine: Machine, tmp_path: Path) -> None:
+    """CPython 3.12: both programs, and a container by the launcher's start."""
+    target = tmp_path / "other.zip"
+    dist_windows.build(target, requested_python("3.12"))
+    with zipfile.ZipFile(target) as archive:
+        archive.extractall(machine.drive / "python312")
+        assert f"{FOLDER}/python312.dll" in archive.namelist()
+    done = machine.run(r"C:\python312\runhcs.exe", "explain", "0x80370109")
+    assert done.returncode == 0 and b"0x80370109" in done.stdout.lower()
+    native, by_python = machine.drive_shim(
+        "alike", r"C:\python312\containerd-shim-runhcs-v1.exe", script="start_driver.py"
+    )
+    assert native["same"] and native["gone"] and by_python["same"] and by_python["gone"]
 
 
 # -- published signatures
