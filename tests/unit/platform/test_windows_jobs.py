@@ -179,7 +179,8 @@ def test_closed_job_is_not_used(modules: Modules) -> None:
         assert caught.value.code == INVALID_HANDLE
 
 
-def test_job_without_bind_filter_is_no_silo(modules: Modules) -> None:
+def test_job_without_bind_filter_is_no_silo(modules: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modules.job.os.path, "exists", lambda path: False)
     assert not modules.job.Job("c1").can_bind and not modules.kernel32.silo
 
 
