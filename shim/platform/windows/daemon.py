@@ -182,7 +182,7 @@ def enable_fault_handler(stacks: Callable[[], str]) -> None:
     try:
         launcher: Any = ffi.dlopen(sys.executable)
         launcher.report_unhandled_exceptions_only()
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, ffi.error):
         pass  # python.exe, where the shim was installed by pip
 
 

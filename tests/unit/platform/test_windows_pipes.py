@@ -53,11 +53,19 @@ def test_fault_handler_is_limited_to_crashes(windows: WindowsModules, monkeypatc
 
     calls: list[str] = []
 
+    class SymbolError(Exception):
+        """What cffi raises for a missing symbol."""
+
+    class Python:
+        def report_unhandled_exceptions_only(self) -> None:
+            raise SymbolError
+
     class Launcher:
         def report_unhandled_exceptions_only(self) -> None:
             calls.append("filter")
 
     class Ffi:
+        error = SymbolError
         library: object = Launcher()
 
         def dlopen(self, path: str) -> object:
@@ -69,7 +77,7 @@ def test_fault_handler_is_limited_to_crashes(windows: WindowsModules, monkeypatc
     monkeypatch.setattr(faulthandler, "enable", lambda descriptor: calls.append("enable"))
     windows.daemon.enable_fault_handler(str)
     assert calls == ["enable", "filter"]
-    ffi.library = object()
+    ffi.library = Python()
     windows.daemon.enable_fault_handler(str)
     assert calls == ["enable", "filter", "enable"]
 
