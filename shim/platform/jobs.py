@@ -108,14 +108,13 @@ def link(target: str, path: str) -> None:
 
 def make_directory(path: str) -> None:
     """Create a directory of the host, by its Windows path, with its parents. Raises OSError."""
-    import os
+    from shim.platform import host
 
-    if sys.platform == "win32":
-        os.makedirs(path, exist_ok=True)
-    else:
+    if sys.platform != "win32":
         from shim.platform.linux import job_mounts as linux
 
-        os.makedirs(linux.posix(path), exist_ok=True)
+        path = linux.posix(path)
+    host.make_directories(path)
 
 
 def statistics_of(job: int, started_at: float) -> Document:
@@ -124,7 +123,9 @@ def statistics_of(job: int, started_at: float) -> Document:
         from shim.platform.windows import job_library, job_stats
 
         return job_stats.statistics(job_library.handle(job), started_at)
-    raise NotImplementedError("jobs of the emulator have no handles")
+    from shim.platform.job_types import GENERAL_FAILURE, JobError
+
+    raise JobError(GENERAL_FAILURE, "jobs of the emulator have no handles")
 
 
 def is_file(path: str) -> bool:

@@ -236,7 +236,7 @@ def _grant_dump_directory(path: str) -> None:
     """All VMs get full access: the worker process of a VM that crashed creates the dumps."""
     if not path:
         return
-    if not os.path.isdir(path):
+    if not host.is_directory(path):
         raise InvalidSpec(
             f"error in preparing config doc: failed to stat dump directory {path}: it is no directory; create it"
         )

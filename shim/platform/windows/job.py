@@ -12,6 +12,7 @@ import os
 import time
 from _thread import allocate_lock, start_new_thread
 
+from shim.platform import host
 from shim.platform.hcs_library import system_library
 from shim.platform.job_types import ALREADY_EXISTS, INVALID_HANDLE, JobError
 from shim.platform.windows import job_process, job_stats, job_users
@@ -128,7 +129,7 @@ class Job:
     # Files, limits, identity.
 
     def bind(self, source: str, target: str, read_only: bool) -> None:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
+        host.make_directories(os.path.dirname(target))
         flags = _SILO_MAPPING | (_READ_ONLY_MAPPING if read_only else 0)
         setup = library("bindfltapi").BfSetupFilter
         code = self._with_job(lambda job: setup(job, flags, target, source, ffi.NULL, 0))

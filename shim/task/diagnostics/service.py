@@ -23,7 +23,7 @@ from shim.api.inspect import InspectRequest, InspectResponse
 from shim.api.types import Status
 from shim.container.process_document import is_absolute_in_container
 from shim.hcs_bindings.errors import HcsError
-from shim.platform import diagnostic_process
+from shim.platform import diagnostic_process, host
 from shim.task.diagnostics import stacks
 from shim.task.errors import failed_precondition, invalid_argument
 from shim.task.process import Process
@@ -106,7 +106,7 @@ def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
         raise failed_precondition(f"{context.id!r} has no running utility VM to share {request.host_path!r} with")
     if not is_absolute_in_container(request.uvm_path):
         raise invalid_argument(f"uvm_path is {request.uvm_path!r}: give an absolute path in the VM, such as C:\\shared")
-    if not os.path.exists(request.host_path):
+    if not host.exists(request.host_path):
         raise invalid_argument(f"host_path is {request.host_path!r}, which is not on this host: give one that is")
     lease = vm.shares.add(os.path.realpath(request.host_path), read_only=request.read_only)
     try:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from shim.hcs_bindings.errors import UNEXPECTED, HcsError
 from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
+from shim.platform import host
 from shim.uvm.windows import commands
 
 TYPE_CHECKING = False
@@ -24,7 +23,7 @@ def from_spec(spec: Spec) -> list[str]:
     """Directories with drivers, all of which exist."""
     paths = spec.annotations.texts(names.KERNEL_DRIVERS)
     for path in paths:
-        if not os.path.exists(path):
+        if not host.exists(path):
             raise InvalidSpec(
                 f"failed to find path to drivers at {path}: it does not exist; correct annotation "
                 f"{names.KERNEL_DRIVERS}"

@@ -15,6 +15,7 @@ from threading import Lock
 from shim.container.mounts import PIPE
 from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
+from shim.platform import host
 from shim.uvm.guest import Lease
 
 TYPE_CHECKING = False
@@ -90,7 +91,7 @@ class VsmbShares:
                 f"failed to add VSMB share to utility VM for mount {path}: adding writable shares is denied: operation "
                 f"denied: annotation {names.SHARES_READ_ONLY} forbids it; mount it with option ro"
             )
-        if os.path.isdir(path):
+        if host.is_directory(path):
             return self._add_directory(path, read_only, backup)
         return self._add_file(path, read_only)
 
