@@ -121,10 +121,19 @@ def config(mount: str, **members: Any) -> str:
 
 
 def send(stream: socket.socket | None, data: bytes | None) -> None:
-    """Send all input, then half-close."""
+    """Send all input, then half-close: a guest takes a full close for lost input."""
     if stream is not None and data is not None:
         stream.sendall(data)
-        stream.close()
+        stream.shutdown(socket.SHUT_WR)
+
+
+def wait_for_exit(bridge: Bridge, container: str, pid: int) -> int:
+    """The exit code. A process that exited before the request arrived is not found, and 0 is left out then."""
+    response = bridge.call(bridge_frames.WAIT_FOR_PROCESS, container, ProcessId=pid, TimeoutInMs=20000)
+    if response["Result"] == 0:
+        return int(response["ExitCode"])
+    assert response["Result"] & 0xFFFFFFFF == NOT_FOUND, response
+    return int(response.get("ExitCode", 0))
 
 
 def execute(vm: Vm, bridge: Bridge, container: str, command: str, data: bytes | None = None) -> tuple[int, bytes]:
@@ -140,11 +149,10 @@ def execute(vm: Vm, bridge: Bridge, container: str, command: str, data: bytes | 
     output = b""
     while piece := streams["StdOut"].recv(1 << 16):
         output += piece
-    streams["StdOut"].close()
     sender.join()
-    for listener in listeners.values():
-        listener.close()
-    return bridge.ok(bridge_frames.WAIT_FOR_PROCESS, container, ProcessId=pid, TimeoutInMs=20000)["ExitCode"], output
+    for end in (*streams.values(), *listeners.values()):
+        end.close()
+    return wait_for_exit(bridge, container, pid), output
 
 
 def running_container(vm: Vm, bridge: Bridge) -> int:

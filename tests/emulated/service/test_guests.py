@@ -25,6 +25,7 @@ from tests.support.vm import (
     negotiated,
     prepared,
     running_container,
+    wait_for_exit,
 )
 from tests.support.wire_client import WireClient
 
@@ -75,15 +76,14 @@ def test_guest_process_stdin_signals_and_kill(vm: Vm) -> None:
     bridge = negotiated(vm.boot())
     pid = running_container(vm, bridge)
     bridge.ok(bridge_frames.SIGNAL_PROCESS, "app", ProcessId=pid, Options={"Signal": "CtrlShutdown"})
-    assert bridge.ok(bridge_frames.WAIT_FOR_PROCESS, "app", ProcessId=pid, TimeoutInMs=20000)["ExitCode"] == 0xC000013A
+    assert wait_for_exit(bridge, "app", pid) == 0xC000013A
     assert bridge.refused(bridge_frames.SIGNAL_PROCESS, "app", ProcessId=pid) == "80070490"
     assert bridge.refused(bridge_frames.WAIT_FOR_PROCESS, "app", ProcessId=1) == "80070490"
     settings = {"ProcessParameters": json.dumps({"CommandLine": "cmd /c ping -t localhost"})}
     second = bridge.ok(bridge_frames.EXECUTE_PROCESS, "app", Settings=settings)["ProcessId"]
     assert bridge.refused(bridge_frames.WAIT_FOR_PROCESS, "app", ProcessId=second, TimeoutInMs=50) == "C0370109"
     bridge.ok(bridge_frames.SIGNAL_PROCESS, "app", ProcessId=second)
-    exited = bridge.ok(bridge_frames.WAIT_FOR_PROCESS, "app", ProcessId=second, TimeoutInMs=20000)
-    assert exited["ExitCode"] == 0xFFFFFFFF
+    assert wait_for_exit(bridge, "app", second) == 0xFFFFFFFF
     missing = {"ProcessParameters": json.dumps({"CommandLine": "no-such-program"})}
     assert bridge.refused(bridge_frames.EXECUTE_PROCESS, "app", Settings=missing) == "80070002"
     deaf = {
