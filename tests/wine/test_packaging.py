@@ -104,9 +104,9 @@ def test_distribution_with_another_python_runs(machine: Machine, tmp_path: Path)
     done = machine.run(r"C:\python312\runhcs.exe", "explain", "0x80370109")
     assert done.returncode == 0 and b"0x80370109" in done.stdout.lower()
     native, by_python = machine.drive_shim(
-        "alike", r"C:\python312\containerd-shim-runhcs-v1.exe", script="start_driver.py"
+        "launcher_equals_python", r"C:\python312\containerd-shim-runhcs-v1.exe", script="start_driver.py"
     )
-    assert native["same"] and native["gone"] and by_python["same"] and by_python["gone"]
+    assert native["same"] and native["exited"] and by_python["same"] and by_python["exited"]
 
 
 # -- published signatures
