@@ -57,6 +57,8 @@ def _copy_options(spec: Spec, options: Options) -> None:
         ):
             if value:
                 spec.annotations.set_default(key, value)
+    if spec.is_lcow and values.boot_files_root_path and names.VM_BOOT_FILES_OLD not in spec.annotations:
+        spec.annotations.set_default(names.VM_BOOT_FILES, values.boot_files_root_path)
     if options.os_version:
         spec.annotations.set_default(names.SANDBOX_OS_VERSION, options.os_version)
     for name, text in values.default_container_annotations.items():
@@ -88,6 +90,8 @@ def _check_host_process(annotations: Annotations) -> None:
 
 def _check_platform(spec: Spec, platform: str) -> None:
     system = platform.partition("/")[0].lower()
+    if system not in ("linux", "windows"):
+        raise InvalidSpec(f"unknown runtime sandbox platform OS: {platform}: use windows/amd64 or linux/amd64")
     if (system == "linux") != spec.has_linux:
         has, meant = ("non-empty", "Windows") if spec.has_linux else ("empty", "Linux")
         raise InvalidSpec(

@@ -100,8 +100,10 @@ OPTIONS = (
     ),
     Option(
         7, "boot_files_root_path", "BootFilesRootPath", str,
-        "The directory whose `UtilityVM` a sandbox boots from that has no image: CRI gives none with `sandboxer = "
-        '"shim"`. Other VMs boot from their image\'s own files.', needs_vm=True,
+        "The directory of the boot files of Linux VMs, unless annotation "
+        "`io.microsoft.virtualmachine.bootfilesrootpath` says otherwise. For Windows: the directory whose `UtilityVM` "
+        'a sandbox boots from that has no image (CRI gives none with `sandboxer = "shim"`); other Windows VMs boot '
+        "from their image's own files.", needs_vm=True,
     ),
     Option(
         8, "vm_processor_count", "VmProcessorCount", int,
@@ -114,7 +116,7 @@ OPTIONS = (
         "otherwise.", needs_vm=True,
     ),
     Option(
-        10, "GPUVHDPath", "GPUVHDPath", str, "For Linux containers on Windows, which this shim does not support.",
+        10, "GPUVHDPath", "GPUVHDPath", str, "No shim reads it any more.",
         unused=True,
     ),
     Option(

@@ -104,6 +104,8 @@ def from_toml(text: bytes, source: str) -> Options:
         table = tomllib.loads(text.decode())
     except ValueError as error:
         raise InvalidOption(f"{source} is not TOML: {error}") from None
+    except RecursionError:
+        raise InvalidOption(f"{source} is nested too deeply: no option has more than one level") from None
     known = {option.key.lower(): option for option in OPTIONS}
     values = Values()
     os_version = ""

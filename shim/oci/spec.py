@@ -28,7 +28,7 @@ def load(bundle: str) -> Spec:
     """The spec in a bundle."""
     path = f"{bundle.rstrip('/')}/{CONFIG}"
     try:
-        data = files.read(path, MAX_SIZE + 1)
+        data = files.read(path, MAX_SIZE + 1, follow=False)
     except FileNotFoundError:
         raise InvalidSpec(f"{path} does not exist: a bundle needs the container's OCI spec") from None
     except OSError as error:
@@ -57,7 +57,7 @@ def parse_process(data: bytes) -> Section:
 class Spec:
     """One spec. Annotations may be added before the first property that depends on them is read."""
 
-    __slots__ = ("annotations", "document", "options")
+    __slots__ = ("annotations", "document", "options", "own_root")
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.document = Section(values, "")
@@ -68,6 +68,8 @@ class Spec:
         self.annotations = Annotations(dict(given.values))
         #: The runtime options, set by `shim.oci.normalize.normalize_spec`.
         self.options = Options()
+        #: The root file system that the shim has made itself, "" for an image's.
+        self.own_root = ""
 
     # The kind of container.
 
@@ -86,13 +88,8 @@ class Spec:
 
     @property
     def is_lcow(self) -> bool:
-        """A Linux container in a utility VM: it has both sections."""
-        return self.has_windows and self.has_linux
-
-    @property
-    def is_plain_linux(self) -> bool:
-        """A Linux container without a windows section, as tools on Linux create them."""
-        return self.has_linux and not self.has_windows
+        """A Linux container, always in a utility VM. Tools on Linux write no `windows` section."""
+        return self.has_linux
 
     @property
     def is_isolated(self) -> bool:
@@ -101,7 +98,7 @@ class Spec:
 
     @property
     def is_host_process(self) -> bool:
-        """A host-process container, on the host or in its VM. A plain Linux spec can request one, too."""
+        """A host-process container, on the host or in its VM."""
         return not self.is_lcow and self.annotations.is_exactly_true(names.HOST_PROCESS)
 
     def isolate(self) -> None:

@@ -9,10 +9,11 @@ What the container is made of depends on the kind of guest: `shim.uvm.guest.Cont
 
 from __future__ import annotations
 
+import time
 from threading import Event
 
 from shim.container import network
-from shim.container.base import BaseContainer, ExitCallbacks, ReleaseOnError, release_ledger
+from shim.container.base import BaseContainer, ExitCallbacks, ReleaseOnError, release_ledger, run_all
 from shim.container.ledger import Ledger
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, ErrorContext, HcsError
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 SHUTDOWN_SECONDS = 30.0
 TERMINATE_SECONDS = 30.0
+# A Linux guest reports the exit of a container right after that of its init.
+NOTIFICATION_SECONDS = 1.0
+POLL_SECONDS = 0.01
 SIGNALS = "SignalProcessSupported"
 
 
@@ -45,6 +49,7 @@ class VmContainer(BaseContainer):
     """A container that has been created in a VM and not yet torn down. With `owns_vm`, the VM is closed with it."""
 
     in_vm = True
+    isolation = "hypervisor"
 
     def __init__(
         self, id: str, spec: Spec, plan: ContainerPlan, vm: Vm, ledger: Ledger, log: Log, *, owns_vm: bool
@@ -62,11 +67,15 @@ class VmContainer(BaseContainer):
         #: What undoes each change of the VM made for it, in order. Layers are released after everything else.
         self.releases: list[Release] = []
         self.layer_releases: list[Release] = []
+        self.is_linux = vm.guest.os_type == "linux"
         self._exited = Event()
         self._exit = ExitCallbacks()
         self._exit.add(self._exited.set)
         self._has_init = False
         self._init_failed = False
+        self._init_exited = Event()
+        self._created = False
+        self._release_failed = False
 
     @classmethod
     def create_alone(
@@ -104,9 +113,11 @@ class VmContainer(BaseContainer):
             document = self.plan.acquire(self, scale_limits=scale_limits)
             with ErrorContext(f"failed to create container {self.id}"):
                 gcs.create_container(self.id, document)
+            self._created = True
             self.layer_releases.insert(0, self._delete_state)  # the very last
             gcs.on_container_exit(self.id, self._exit.fire)
-            self._publish_address()
+            if not self.is_linux:
+                self._publish_address()
         except BaseException:
             self._release_all()
             raise
@@ -131,7 +142,12 @@ class VmContainer(BaseContainer):
             return
         self.namespace = network.namespace(self.spec, self.ledger)
         self.vm.network.add(self.namespace)
+        if self.spec.pod_role:
+            self.vm.namespace = self.namespace
         self.releases.append(lambda: self.vm.network.remove(self.namespace))
+
+    def admit(self, id: str, spec: Spec) -> None:
+        self.vm.guest.admit(spec)
 
     # Processes.
 
@@ -151,8 +167,9 @@ class VmContainer(BaseContainer):
         except BaseException:
             self._init_failed = not self._has_init  # it runs, and no process in it could react to a shutdown
             raise
-        process.is_init = not self._has_init
-        self._has_init = True
+        if not self._has_init:
+            process.is_init = self._has_init = True
+            process.on_exit(lambda _: self._init_exited.set())
         return process
 
     @property
@@ -169,14 +186,24 @@ class VmContainer(BaseContainer):
         """Call back once when the container or its VM has exited, from any thread. The callback must not block."""
         self._exit.add(callback)
 
+    def statistics(self, timeout: float) -> Document | None:
+        """A Linux guest reports cgroup metrics (`shim.task.stats.linux_messages`)."""
+        if not self.is_linux:
+            return super().statistics(timeout)
+        found: Document = self.system.properties("Statistics", timeout=timeout)
+        return found
+
     def _teardown(self, stopped: bool) -> None:
-        self._release_all()
-        if self.owns_vm:
-            self.vm.close()
-        release_ledger(self.ledger, self._warn)
+        close = [self.vm.close] if self.owns_vm else []
+        run_all([self._release_all, *close, lambda: release_ledger(self.ledger, self._warn)])
 
     def _stop(self) -> bool:
         """Stop all that runs in it, but not the VM: the VM still has to send output that was written."""
+        if self.is_linux:
+            if not self._has_init:
+                return self._kill_created()
+            if self._init_exited.is_set() and self._exited.wait(NOTIFICATION_SECONDS):
+                return True
         attempts = ((False, SHUTDOWN_SECONDS), (True, TERMINATE_SECONDS))
         for force, seconds in attempts[1:] if self._init_failed else attempts:
             if self._exited.is_set() or self.vm.has_exited:
@@ -187,26 +214,54 @@ class VmContainer(BaseContainer):
                 if errors.is_stopped_or_stopping(error):
                     return True
                 self.log.warning("guest did not acknowledge shutdown", error=error)
+                if self.is_linux:
+                    continue  # the signal was not delivered
             if self._exited.wait(seconds):
                 return True
             self.log.warning("container did not exit after shutdown", seconds=seconds, forced=force)
         return False
 
+    def _kill_created(self) -> bool:
+        """Of a Linux container that has not been started: its init is blocked in the guest, and no exit is reported of
+        an init that was never waited for."""
+        try:
+            self.vm.gcs.shut_down_container(self.id, force=True)
+        except HcsError as error:
+            if not errors.is_stopped_or_stopping(error):
+                self.log.warning("guest did not kill the container", error=error)
+            return errors.is_stopped_or_stopping(error)
+        deadline = time.monotonic() + TERMINATE_SECONDS
+        while not self.vm.has_exited and time.monotonic() < deadline:
+            try:
+                if not self.system.properties("ProcessList", timeout=TERMINATE_SECONDS).get("ProcessList"):
+                    return True
+            except HcsError:
+                return True  # the guest lists no processes of a container that has stopped
+            time.sleep(POLL_SECONDS)
+        return self.vm.has_exited
+
     def _release_all(self) -> None:
-        """In reverse order, layers last. A failure is logged. A VM that has exited has released everything."""
-        releases = [*reversed(self.releases), *reversed(self.layer_releases)]
+        """In reverse order, layers last. A failure is logged. A VM that has exited has released everything, and layers
+        of a pod's sandbox are released with the VM that follows it."""
+        of_layers = [] if self.owns_vm and self.spec.pod_role and self._created else self.layer_releases
+        releases = [*reversed(self.releases), *reversed(of_layers)]
         self.releases, self.layer_releases = [], []
         for release in releases:
             if self.vm.has_exited:
                 return
             try:
                 release()
-            except (HcsError, OSError) as error:
+            except Exception as error:
+                self._release_failed = True
                 if not self.vm.has_exited:
                     self.log.warning("failed to release VM resource", error=error)
 
     def _delete_state(self) -> None:
         self.vm.gcs.forget_container(self.id)
+        if self.is_linux and self._release_failed:
+            # The guest deletes everything below the container's directory, also in a share that is still mounted there.
+            self.log.warning("state of the container is left in the guest: some of its mounts could not be removed")
+            return
         if not self.owns_vm and self.vm.gcs.supports("DeleteContainerStateSupported"):
             self.vm.gcs.delete_container_state(self.id)
 

@@ -3,28 +3,26 @@
 A VM has two sides to its guest. `shim.uvm.gcs` is the connection to the Guest Compute Service (GCS), whose messages are
 the same for Windows and Linux. `Guest` is everything that depends on the guest's operating system:
 
-| what | Windows (`shim.uvm.windows`) |
-| --- | --- |
-| the VM's document, its boot files | UEFI from the image's `UtilityVM`, a scratch disk |
-| the first messages to the guest | Create and Start of the VM itself, its HvSocket address, log forwarding |
-| directories of the host | VSMB shares |
-| disks, combined layers | one SCSI controller, `CombinedLayers` of VSMB layers |
-| network | the namespace, then each adapter in two steps |
-| containers and processes | the HCS document of a container, command lines |
+| what | Windows (`shim.uvm.windows`) | Linux (`shim.uvm.linux`) |
+| --- | --- | --- |
+| the VM's document, its boot files | UEFI from the image's `UtilityVM`, a scratch disk | a kernel and a root |
+| connections during boot | GCS | entropy, the log, GCS |
+| the first messages to the guest | Create and Start of the VM itself, its HvSocket address, log forwarding | none |
+| directories of the host | VSMB shares | Plan9 shares |
+| disks, combined layers | one SCSI controller, `CombinedLayers` of VSMB layers | VPMem and SCSI disks, overlays |
+| network | the namespace, then each adapter in two steps | each adapter in one step |
+| containers and processes | the HCS document of a container, command lines | an OCI spec |
 
-A second kind is a package beside `shim.uvm.windows` with a `Guest` and a `ContainerPlan`, and a line in `guest_kind`.
-What does not depend on the kind stays in `shim.uvm`: the lifecycle of the VM and of its containers, SCSI slots, PCI
-devices, network adapters, NUMA, resource settings. A kind whose sandbox is itself a container creates the sandbox by
-`VmContainer.create_alone` instead of `SandboxVm`. Outside of `shim.uvm`, signals (`shim.task.signals`) and stats
-(`shim.task.stats`) depend on the kind.
+Each kind is a package with a `Guest` and a `ContainerPlan`, and has a line in `guest_kind`. What does not depend on the
+kind stays in `shim.uvm`: the lifecycle of the VM and of its containers, SCSI slots, PCI devices, network adapters,
+NUMA, resource settings. The sandbox of a Linux pod is itself a container, created by `VmContainer.create_alone` instead
+of `SandboxVm`. Outside of `shim.uvm`, signals (`shim.task.signals`) and stats (`shim.task.stats`) depend on the kind.
 
 Documents are dicts. Failures are HcsError, as of a compute system on the host. The counterpart in hcsshim are
 `create_wcow.go` and `create_lcow.go` in https://github.com/microsoft/hcsshim/tree/main/internal/uvm.
 """
 
 from __future__ import annotations
-
-from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +34,13 @@ if TYPE_CHECKING:
     from shim.oci.section import Section
     from shim.oci.spec import Spec
     from shim.uvm.container import VmContainer
+    from shim.uvm.scsi import DiskMount
     from shim.uvm.settings import VmSettings
     from shim.uvm.vm import Vm
 
     Document = dict[str, Any]
+    #: Where a disk is attached: the number of its SCSI controller, and its LUN.
+    Slot = tuple[int, int]
 
     class Shares(Protocol):
         """Directories and files of the host that the VM sees."""
@@ -84,8 +85,8 @@ class Lease:
 class Guest:
     """The guest of one VM, from before its boot until after its exit.
 
-    The order of calls: `from_spec`, `prepare`, `document`, `attach` (HCS has created the VM), `listen`, [the VM starts,
-    GCS connects], `initialize`; then everything else from any thread; `close`.
+    The order of calls: `from_spec`, `prepare`, `document`, `attach` (HCS has created the VM), `listen`, [the VM
+    starts], `connect`, [GCS connects], `initialize`; then everything else from any thread; `close`.
     """
 
     #: What GCS must report as `RuntimeOsType`, in lower case.
@@ -93,9 +94,18 @@ class Guest:
     #: The Hyper-V socket service to which GCS connects.
     gcs_service_id: str
     shares: Shares
+    scsi_controllers = 1
+    #: Slots that disks of containers must not take. The scratch disk of a Windows guest is in the first.
+    reserved_slots: Sequence[Slot] = ((0, 0),)
+    #: Whether the sandbox of a pod is a container in the VM, or only the VM itself.
+    sandbox_is_container = False
+    #: The options of GCS's SignalProcess that terminate a process; None: no options at all.
+    terminate_options: Document | None = None
 
     def __init__(self, settings: VmSettings, log: Log) -> None:
         self.settings = settings
+        #: Files of the host that every Linux container of the pod gets, by their path in the container.
+        self.pod_files: dict[str, str] = {}
         self._log = log
         self.vm: Vm
 
@@ -127,9 +137,18 @@ class Guest:
         """Listen where the guest connects while it boots, but for GCS itself. The VM has not started yet."""
         raise NotImplementedError
 
+    def connect(self, deadline: float) -> None:
+        """Accept the connections that the guest makes before that of GCS. The VM has started."""
+
+    def interrupt(self) -> None:
+        """The VM exits: end what waits for a connection. From any thread; must not block."""
+
     def initialize(self, timeout: float) -> None:
         """Send the guest what it needs before its first container. GCS is connected and negotiated."""
         raise NotImplementedError
+
+    def memory_changed(self) -> None:
+        """HCS has changed the size of the VM's memory."""
 
     def close(self) -> None:
         """The VM has exited: close what `listen` opened."""
@@ -159,11 +178,15 @@ class Guest:
         """Where the guest mounts a disk by default."""
         raise NotImplementedError
 
-    def mount_disk(self, lun: int, path: str) -> None:
+    def mount_disk(self, slot: Slot, path: str, read_only: bool, mount: DiskMount) -> None:
         """HCS has attached a disk: have the guest mount it."""
         raise NotImplementedError
 
-    def unmount_disk(self, lun: int, path: str) -> None:
+    def unmount_disk(self, slot: Slot, path: str, read_only: bool, mount: DiskMount) -> None:
+        """The last user of a mount is gone."""
+        raise NotImplementedError
+
+    def unplug_disk(self, slot: Slot) -> None:
         """HCS is about to detach a disk."""
         raise NotImplementedError
 
@@ -196,12 +219,10 @@ class Guest:
 
 def guest_kind(spec: Spec) -> type[Guest]:
     """The kind of guest in which the container of a spec runs."""
-    if not spec.is_wcow:
-        raise InvalidSpec(
-            "Linux containers in a utility VM are not supported by this version of the shim: use a Windows image, or "
-            "a runtime with process isolation",
-            UNIMPLEMENTED,
-        )
+    if spec.has_linux:
+        from shim.uvm.linux.guest import LinuxGuest
+
+        return LinuxGuest
     from shim.uvm.windows.guest import WindowsGuest
 
     return WindowsGuest

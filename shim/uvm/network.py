@@ -10,7 +10,6 @@ from threading import Lock
 
 from shim.container.network import call_hcn, new_guid
 from shim.hcs_bindings import network as hcn
-from shim.hcs_bindings.errors import HcsError
 from shim.oci.errors import InvalidSpec
 
 TYPE_CHECKING = False
@@ -79,7 +78,7 @@ class VmNetwork:
                 self._guest.remove_adapter(adapter, namespace)
                 self._modify({"ResourcePath": PATH + adapter, "RequestType": "Remove", "Settings": settings})
             self._guest.remove_namespace(namespace)
-        except HcsError as error:
+        except Exception as error:
             if not self._guest.vm.gcs.is_closed:
                 self._warn(f"failed to remove network namespace {namespace} from the VM: {error}")
 

@@ -29,7 +29,10 @@ class Numa:
         self.processor_settings = processor_settings
 
 
-def read(annotations: Annotations, processors: int, memory_mb: int, overcommit: bool, build: int) -> Numa | None:
+def read(
+    annotations: Annotations, processors: int, memory_mb: int, overcommit: bool, build: int, document_error: str
+) -> Numa | None:
+    """`document_error` begins the words of an error, see `VmSettings`."""
     per_node = annotations.number(names.NUMA_PROCESSORS_PER_NODE)
     nodes = annotations.numbers(names.NUMA_MAPPED_NODES)
     counts = annotations.numbers(names.NUMA_PROCESSORS)
@@ -38,7 +41,7 @@ def read(annotations: Annotations, processors: int, memory_mb: int, overcommit: 
         return None
     if build < BUILD:
         raise InvalidSpec(
-            f"error in preparing config doc: vNUMA topology is not supported on {build} version of Windows: it needs "
+            f"{document_error}vNUMA topology is not supported on {build} version of Windows: it needs "
             f"build {BUILD} or later"
         )
     if overcommit:

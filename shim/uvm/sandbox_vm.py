@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.container.base import ReleaseOnError, release_ledger
+from shim.container.base import ReleaseOnError, release_ledger, run_all
 from shim.container.ledger import Ledger
 from shim.container.null_container import NullContainer, NullProcess
 from shim.spans import span
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 class SandboxVm(NullContainer):
     in_vm = True
+    isolation = "hypervisor"
     owns_vm = True
 
     def __init__(self, id: str, spec: Spec, vm: Vm, ledger: Ledger, log: Log) -> None:
@@ -65,7 +66,8 @@ class SandboxVm(NullContainer):
 
     def _teardown(self, stopped: bool) -> None:
         """Terminate the VM, and with it everything in the pod."""
+        run_all([self._leave_network, self.vm.close, lambda: release_ledger(self.ledger, self._warn)])
+
+    def _leave_network(self) -> None:
         if self.vm.namespace and not self.vm.has_exited:
             self.vm.network.remove(self.vm.namespace)
-        self.vm.close()
-        release_ledger(self.ledger, self._warn)

@@ -10,6 +10,7 @@ from shim.hcs_bindings import service
 from shim.hcs_bindings.errors import ErrorContext
 from shim.oci.annotations import container as container_names
 from shim.oci.annotations import vm as names
+from shim.oci.annotations.values import is_guid
 from shim.oci.errors import InvalidSpec
 from shim.platform import host
 from shim.uvm import numa
@@ -30,6 +31,13 @@ DEFAULT_MEMORY_MB = 1024
 DEFAULT_PROCESSORS = 2
 # The builds of Windows from which HCS takes a CPU group with a VM's document.
 CPU_GROUP_BUILD = 19043
+# Of a Hyper-V socket service.
+_SERVICE_SETTINGS = {
+    "BindSecurityDescriptor": str,
+    "ConnectSecurityDescriptor": str,
+    "AllowWildcardBinds": bool,
+    "Disabled": bool,
+}
 
 
 class VmSettings:
@@ -41,6 +49,9 @@ class VmSettings:
         "process_dumps", "processor_limit", "processor_weight", "processors", "resource_partition", "shares_read_only",
         "storage",
     )  # fmt: skip
+
+    #: What Microsoft's shim puts before an error that shows while the document is built.
+    document_error = "error in preparing config doc: "
 
     def __init__(self, spec: Spec, processors: int, build: int, warn: Warn) -> None:
         """`processors` is how many the host has for VMs, `build` the host's."""
@@ -63,10 +74,12 @@ class VmSettings:
             )
         if self.cpu_group and build < CPU_GROUP_BUILD:
             raise InvalidSpec(
-                f"error in preparing config doc: cpu group assignment on create requires a build of {CPU_GROUP_BUILD} "
+                f"{self.document_error}cpu group assignment on create requires a build of {CPU_GROUP_BUILD} "
                 f"or higher: this host is {build}; remove {names.CPU_GROUP}"
             )
-        self.numa = numa.read(annotations, self.processors, self.memory_mb, self.allow_overcommit, build)
+        self.numa = numa.read(
+            annotations, self.processors, self.memory_mb, self.allow_overcommit, build, self.document_error
+        )
         storage = resources.section("storage")
         self.storage = {
             "IopsMaximum": annotations.number(names.STORAGE_IOPS) or storage.number("iops"),
@@ -105,10 +118,10 @@ def even(megabytes: int) -> int:
     return megabytes + megabytes % 2
 
 
-def host_processors() -> int:
+def host_processors(settings: type[VmSettings]) -> int:
     """How many processors HCS has for VMs; the system that the shim runs in may see fewer."""
     with ErrorContext(
-        "error in preparing config doc: failed to get host processor information: failed to retrieve processor and "
+        f"{settings.document_error}failed to get host processor information: failed to retrieve processor and "
         "processor topology information"
     ):
         answer = service.properties("ProcessorTopology")[0]
@@ -131,9 +144,23 @@ def _hvsocket_services(annotations: Annotations, warn: Warn) -> dict[str, Docume
         if not key.startswith(names.HVSOCKET_SERVICE):
             continue
         service = key[len(names.HVSOCKET_SERVICE) :].lower()
-        settings = annotations.json(key)
-        if [len(part) for part in service.split("-")] != [8, 4, 4, 4, 12] or not isinstance(settings, dict):
-            warn(f"annotation {key} is ignored: it must name a GUID and hold a JSON object")
+        settings = _service_settings(annotations.json(key))
+        if not is_guid(service) or settings is None:
+            warn(
+                f"annotation {key} is ignored: it must name a GUID and hold a JSON object of "
+                f"{', '.join(_SERVICE_SETTINGS)}"
+            )
         else:
             services[service] = settings
     return services
+
+
+def _service_settings(given: object) -> Document | None:
+    """The members that HCS knows and that are set; None if one has the wrong type."""
+    if not isinstance(given, dict):
+        return None
+    by_name = {str(name).lower(): value for name, value in given.items() if value is not None}
+    settings = {name: by_name[name.lower()] for name in _SERVICE_SETTINGS if name.lower() in by_name}
+    if any(type(value) is not _SERVICE_SETTINGS[name] for name, value in settings.items()):
+        return None
+    return {name: value for name, value in settings.items() if value}

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import os
 import time
-from threading import Lock, Thread
+from threading import Lock
 
-from shim.container.base import ExitCallbacks
+from shim.container.base import ExitCallbacks, run_all
 from shim.container.container import create_system
 from shim.hcs_bindings import errors, storage
 from shim.hcs_bindings.errors import HcsError
 from shim.oci.errors import InvalidSpec
 from shim.platform import host, hvsocket
+from shim.threads import run_soon
 from shim.uvm.gcs.connection import GcsConnection
 from shim.uvm.gcs.stdio_listeners import StdioListeners
 from shim.uvm.network import VmNetwork
@@ -109,16 +110,17 @@ class Vm:
         self._listener = hvsocket.listen(self.runtime_id, self.guest.gcs_service_id)
         self.system.on_exit(self._exited)
         self.system.start(timeout=_left(deadline))
-        self._gcs = GcsConnection(self._accept(deadline), self._gcs_closed)
+        self.guest.connect(deadline)
+        stream = self.accept(self._listener, deadline)
+        stream.set_send_timeout(SEND_SECONDS)
+        self._gcs = GcsConnection(stream, self._gcs_closed)
         self._gcs.negotiate(self.guest.os_type, _left(deadline))
         self.guest.initialize(_left(deadline))
 
-    def _accept(self, deadline: float) -> hvsocket.Stream:
-        assert self._listener is not None
+    def accept(self, listener: hvsocket.Listener, deadline: float) -> hvsocket.Stream:
+        """A connection that the guest makes while it boots. HcsError if the deadline passes or the VM exits."""
         try:
-            stream = self._listener.accept(_left(deadline))
-            stream.set_send_timeout(SEND_SECONDS)
-            return stream
+            return listener.accept(_left(deadline))
         except TimeoutError:
             detail = f"its guest did not connect within {boot_seconds():.0f} s of being created"
         except OSError as error:
@@ -173,17 +175,22 @@ class Vm:
 
     def _gcs_closed(self, reason: str) -> None:
         """From any thread. Without GCS the VM is of no use and only holds memory."""
-        self.stdio.close()
-        if not self.has_exited:
-            self._log.error("GCS connection lost, terminating utility VM", reason=reason)
-            self.close_soon()
+        try:
+            self.stdio.close()
+        finally:
+            if not self.has_exited:
+                self._log.error("GCS connection lost, terminating utility VM", reason=reason)
+                self.close_soon()
 
     def _close_connections(self) -> None:
         """The first callback of the exit: whatever waits for the guest fails now."""
-        if self._listener is not None:
-            self._listener.close()
-        if self._gcs is not None:
-            self._gcs.close()
+        run_all([self.guest.interrupt, self._close_bridge])
+
+    def _close_bridge(self) -> None:
+        run_all([part.close for part in (self._listener, self._gcs) if part is not None])
+
+    def warn(self, message: str) -> None:
+        self._log.warning(message)
 
     def terminate_unresponsive(self, reason: str) -> None:
         """Its guest hangs: close it, and everything in it."""
@@ -193,7 +200,7 @@ class Vm:
 
     def close_soon(self) -> None:
         """Close it in a thread of its own."""
-        Thread(target=self.close, name=f"vm-close:{self.id}", daemon=True).start()
+        run_soon(self.close)
 
     def close(self) -> None:
         """Terminate the VM and everything in it, once. A concurrent caller waits for the first. Never raises."""
@@ -203,10 +210,13 @@ class Vm:
             self._closed = True
             self._closing = True
             exited = self._terminate()
-            self._exit.fire()
-            self.stdio.close()
-            self.guest.close()
-            self.system.close()
+            # The bridge is closed here too: the thread that reports the exit may not have closed it yet.
+            steps = (self._exit.fire, self._close_bridge, self.stdio.close, self.guest.close, self.system.close)
+            for step in steps:
+                try:
+                    step()
+                except Exception as error:
+                    self._log.error("failed to release a part of the utility VM", error=error)
             if exited:
                 self._ledger.mark_released(self._entry)
                 self._log.info("utility VM stopped")
@@ -216,7 +226,7 @@ class Vm:
             if self.system.terminate():
                 self.system.wait_exit(TERMINATE_SECONDS)
             return True
-        except HcsError as error:
+        except Exception as error:
             if errors.vm_not_available(error):
                 return True
             self._log.error("failed to terminate utility VM", error=error)

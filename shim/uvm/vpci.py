@@ -1,7 +1,7 @@
 r"""PCI devices of the host that are assigned to a VM (`VirtualPci`), refcounted.
 
-A device is named by its instance path on the host (`PCIP\VEN_…`), with a last part that is a number for a virtual
-function of it. The VM gets it on a bus of its own, once for all containers that request it.
+A device is named by its instance path on the host (`PCIP\VEN_…`), with a last part, after either kind of slash, that
+is a number for a virtual function of it. The VM gets it on a bus of its own, once for all containers that request it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def from_spec(spec: Spec) -> list[Device]:
 
 
 def parse(name: str) -> Device:
-    path, _, last = name.rpartition("\\")
+    path, _, last = name.replace("/", "\\").rpartition("\\")
     if path and last.isdecimal() and int(last) <= 0xFFFF:
         return path, int(last)
     return name, 0
@@ -70,6 +70,11 @@ class VpciDevices:
                 self._modify({"ResourcePath": PATH + channel, "RequestType": "Add", "Settings": settings})
             self._assigned[device] = (channel, refcount + 1)
             return channel
+
+    def adopt(self, device: Device, channel: str) -> None:
+        """A device that the VM's own document assigns: it stays for the VM's lifetime."""
+        with self._lock:
+            self._assigned[device] = (channel, 1)
 
     def remove(self, device: Device) -> None:
         with self._lock:

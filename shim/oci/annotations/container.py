@@ -9,13 +9,14 @@ from shim.oci.annotations.schema import (
     EXACTLY_TRUE,
     FLAG,
     JSON,
-    NO_EFFECT,
+    LINUX_VM,
     NUMBER,
     NUMBER_64,
     REFUSED,
     TEXT,
     TEXTS,
     VM,
+    WINDOWS_VM,
     Annotation,
     Kind,
 )
@@ -167,9 +168,16 @@ HOST_PROCESS_DISABLED = Annotation(
 VM_BOOT_FILES = Annotation(
     "io.microsoft.virtualmachine.bootfilesrootpath",
     TEXT,
-    VM,
-    "Directory of the boot files of confidential and Linux VMs. A Windows VM boots from the files of its image.",
-    outcome=NO_EFFECT,
+    LINUX_VM,
+    "Directory of a Linux VM's boot files: `vmlinux` or `kernel`, `initrd.img` or `rootfs.vhd`. Set by the option "
+    "BootFilesRootPath. A Windows VM boots from the files of its image.",
+    default="`LinuxBootFiles` beside the shim, else `%ProgramFiles%\\Linux Containers`",
+)
+VM_BOOT_FILES_OLD = Annotation(
+    "io.microsoft.virtualmachine.lcow.bootfilesrootpath",
+    TEXT,
+    LINUX_VM,
+    f"The name of `{VM_BOOT_FILES}` in hcsshim up to v0.15.0-rc.3. The newer one has precedence.",
 )
 VM_PROCESSOR_COUNT = Annotation(
     "io.microsoft.virtualmachine.computetopology.processor.count",
@@ -198,7 +206,7 @@ NCPROXY_ADDRESS = Annotation(
 NO_TIME_ZONE = Annotation(
     "io.microsoft.virtualmachine.wcow.timezone.noinherit",
     FLAG,
-    VM,
+    WINDOWS_VM,
     "The guest gets UTC instead of the host's time zone. Set by the option NoInheritHostTimezone.",
     default="false",
 )
@@ -212,7 +220,7 @@ SHARES_READ_ONLY = Annotation(
 NO_DIRECT_MAP = Annotation(
     "io.microsoft.virtualmachine.wcow.virtualSMB.nodirectmap",
     FLAG,
-    VM,
+    WINDOWS_VM,
     "No share is mapped directly into the VM's memory (mind the capitals of the key).",
     default="false",
 )

@@ -1,8 +1,8 @@
 """The definition of one annotation: a str, its key, with the attributes that docs and parsers need.
 
-The modules `container`, `vm` and `unsupported` are the table: one row for every annotation that runhcs shims know. Rows
-are keys, so code calls `annotations.number(names.PROCESSOR_COUNT)` and cannot use a key that is not in the table;
-`docs/reference/annotations.md` is generated from the same rows.
+The modules `container`, `vm`, `linux` and `unsupported` are the table: one row for every annotation that runhcs shims
+know. Rows are keys, so code calls `annotations.number(names.PROCESSOR_COUNT)` and cannot use a key that is not in the
+table; `docs/reference/annotations.md` is generated from the same rows.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ EXACTLY_TRUE = Kind("exactly `true`", "anything else is false")
 CONTAINER = "container"
 VM = "VM"
 CONTAINER_IN_VM = "container in a VM"
+WINDOWS_VM = "Windows VM"
+LINUX_VM = "Linux VM"
+LINUX_CONTAINER = "Linux container"
 ANY = "both"
 
 # What the shim does with it.

@@ -1,12 +1,24 @@
 """The table of all annotations, and warnings for those without effect.
 
-Its rows are in three modules by subject; only those that a spec needs are imported.
+Its rows are in four modules by subject; only those that a spec needs are imported.
 """
 
 from __future__ import annotations
 
 from shim.oci.annotations import container as container_rows
-from shim.oci.annotations.schema import CONTAINER_IN_VM, EXACTLY_TRUE, FLAG, NO_EFFECT, REFUSED, VM, Annotation
+from shim.oci.annotations.schema import (
+    CONTAINER,
+    CONTAINER_IN_VM,
+    EXACTLY_TRUE,
+    FLAG,
+    LINUX_CONTAINER,
+    LINUX_VM,
+    NO_EFFECT,
+    REFUSED,
+    VM,
+    WINDOWS_VM,
+    Annotation,
+)
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 
 TYPE_CHECKING = False
@@ -20,10 +32,11 @@ if TYPE_CHECKING:
 OURS = ("io.microsoft.", "microsoft.com/")
 # Warnings that this shim has logged already, for any container.
 _logged: set[str] = set()
+_MAX_LOGGED = 1000
 
 
 def module_rows(module: ModuleType) -> dict[str, Annotation]:
-    """The rows of one of the three modules."""
+    """The rows of one of the modules."""
     found: dict[str, Annotation] = {}
     for value in vars(module).values():
         for row in value if isinstance(value, tuple) else (value,):
@@ -41,9 +54,9 @@ _everything: dict[str, Annotation] = {}
 def rows() -> dict[str, Annotation]:
     """Every annotation that runhcs shims know, by its key, or by its prefix where the key has a variable part."""
     if not _everything:
-        from shim.oci.annotations import unsupported, vm
+        from shim.oci.annotations import linux, unsupported, vm
 
-        for part in (_container, module_rows(vm), module_rows(unsupported)):
+        for part in (_container, module_rows(vm), module_rows(linux), module_rows(unsupported)):
             _everything.update(part)
     return _everything
 
@@ -70,7 +83,11 @@ def _check(key: str, spec: Spec) -> None:
         warn_once(spec, f"annotation {key} is not known to this shim and has no effect (docs/reference/annotations.md)")
     elif row.outcome == NO_EFFECT:
         warn_once(spec, f"annotation {key} has no effect. {row.effect}")
-    elif row.scope in (VM, CONTAINER_IN_VM) and not spec.is_isolated:
+    elif row.scope in (LINUX_VM, LINUX_CONTAINER) and not spec.has_linux:
+        warn_once(spec, f"annotation {key} has no effect: it is about Linux containers, and this one is for Windows")
+    elif row.scope in (CONTAINER, WINDOWS_VM) and spec.is_lcow:
+        warn_once(spec, f"annotation {key} has no effect: it is about Windows containers, and this one is for Linux")
+    elif row.scope in (VM, WINDOWS_VM, LINUX_VM, CONTAINER_IN_VM) and not spec.is_isolated:
         warn_once(spec, f"annotation {key} has no effect: it is about a utility VM, and this container has none")
     elif row.outcome == REFUSED:
         _reject_if_set(row, spec)
@@ -90,5 +107,7 @@ def _reject_if_set(row: Annotation, spec: Spec) -> None:
 
 def warn_once(spec: Spec, sentence: str) -> None:
     if sentence not in _logged:
+        if len(_logged) >= _MAX_LOGGED:
+            _logged.clear()  # they may be logged again, but must not take ever more memory
         _logged.add(sentence)
         spec.annotations.warn(sentence)

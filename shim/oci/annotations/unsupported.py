@@ -6,13 +6,12 @@ from __future__ import annotations
 from shim.oci.annotations.schema import (
     CONTAINER,
     FLAG,
+    LINUX_CONTAINER,
+    LINUX_VM,
     NO_EFFECT,
-    NUMBER_32,
-    NUMBER_64,
     NUMBERS,
     REFUSED,
     TEXT,
-    TEXTS,
     VM,
     Annotation,
 )
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _VM = "io.microsoft.virtualmachine."
 _LCOW = f"{_VM}lcow."
 _CONFIDENTIAL = "For confidential VMs, which this shim does not support."
-_LINUX = "For Linux containers on Windows (LCOW), which this shim does not support."
 
 
 def _none(key: str, kind: Kind, scope: str, effect: str) -> Annotation:
@@ -57,50 +55,18 @@ CONFIDENTIAL_ONLY = (
     _none(f"{_VM}wcow.writable_efi", FLAG, VM, "For VMs of block CIM layers, which this shim does not support."),
 )
 
-LINUX_ONLY = (
-    _none("io.microsoft.lcow.rlimitcore", TEXT, CONTAINER, _LINUX),
-    _none("io.microsoft.lcow.shm.size-kb", NUMBER_64, CONTAINER, _LINUX),
-    _none("io.microsoft.lcow.gpuvhdpath", TEXT, VM, "No shim reads it any more."),
-    _none("io.microsoft.container.lcow.tee-log-path", TEXT, CONTAINER, _LINUX),
-    _none("io.microsoft.container.lcow.tee-log-dir-mount", TEXT, CONTAINER, _LINUX),
-    _none("io.microsoft.container.gpu.capabilities", TEXTS, CONTAINER, _LINUX),
-    _none("io.microsoft.cri.skip-pod-networking", TEXT, VM, _LINUX),
-    _none("io.microsoft.cri.tenant-sandbox-id", TEXT, VM, "No shim reads it."),
-    _none("io.microsoft.cri.virtual-pod-id", TEXT, CONTAINER, _LINUX),
-    _none(f"{_VM}computetopology.memory.enablecolddiscardhint", FLAG, VM, _LINUX),
-    _none(f"{_VM}devices.virtualpmem.maximumcount", NUMBER_32, VM, _LINUX),
-    _none(f"{_VM}devices.virtualpmem.maximumsizebytes", NUMBER_64, VM, _LINUX),
-    _none(f"{_VM}storage.scratch.encrypted", FLAG, VM, _LINUX),
-    *(
-        _none(f"{_LCOW}{name}", kind, scope, _LINUX)
-        for name, kind, scope in (
-            ("privileged", FLAG, CONTAINER),
-            ("hostnetwork", FLAG, VM),
-            ("kerneldirectboot", FLAG, VM),
-            ("kernelbootoptions", TEXT, VM),
-            ("preferredrootfstype", TEXT, VM),
-            ("vpcienabled", FLAG, VM),
-            ("timesync.disable", FLAG, VM),
-            ("vpmem.nomultimapping", FLAG, VM),
-            ("enforcer", TEXT, VM),
-            ("securitypolicy.env", FLAG, CONTAINER),
-            ("uvm-reference-info-file", TEXT, VM),
-            ("gueststatefile", TEXT, VM),
-            ("dmverity-mode", FLAG, VM),
-            ("dmverity-rootfs-vhd", TEXT, VM),
-            ("dmverity-create-args", TEXT, VM),
-            ("hcl-enabled", FLAG, VM),
-            ("amd-certificate", TEXT, VM),
-            ("extra-vsock-ports", NUMBERS, VM),
-            ("writable-overlay-directories", FLAG, VM),
-            ("network.policybasedrouting", FLAG, VM),
-            ("extra-exec-command-args", TEXT, VM),
-        )
-    ),
+CONFIDENTIAL_LINUX = (
+    _none(f"{_LCOW}enforcer", TEXT, LINUX_VM, _CONFIDENTIAL),
+    _none(f"{_LCOW}securitypolicy.env", FLAG, LINUX_CONTAINER, _CONFIDENTIAL),
+    _none(f"{_LCOW}uvm-reference-info-file", TEXT, LINUX_VM, _CONFIDENTIAL),
+    _none(f"{_LCOW}amd-certificate", TEXT, LINUX_VM, _CONFIDENTIAL),
+    _none(f"{_LCOW}extra-vsock-ports", NUMBERS, LINUX_VM, _CONFIDENTIAL),
 )
 
 NOT_HERE = (
     _none("io.microsoft.network.ncproxy.containerid", TEXT, VM, "For networks set up by a proxy, see `ncproxy`."),
+    _none("io.microsoft.lcow.gpuvhdpath", TEXT, LINUX_VM, "No shim reads it any more."),
+    _none("io.microsoft.cri.tenant-sandbox-id", TEXT, LINUX_VM, "No shim reads it."),
     _none("io.microsoft.migration.support-enabled", FLAG, VM, "For live migration, which another shim does."),
     _none("io.microsoft.migration.source-container-id", TEXT, VM, "For live migration, which another shim does."),
 )

@@ -16,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# A spec that a person has written has fewer.
+MAX_WARNINGS = 20
+
 _TRUE = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 _FALSE = frozenset(("0", "f", "F", "FALSE", "false", "False"))
 
@@ -24,12 +27,13 @@ class Annotations:
     """Getters raise only where a malformed value must fail the create. Limits and defaults are those of the table's row
     unless the call gives others."""
 
-    __slots__ = ("_values", "warnings")
+    __slots__ = ("_more", "_values", "_warned")
 
     def __init__(self, values: dict[str, str]) -> None:
         self._values = values
-        #: Malformed values and settings without effect, for the log.
-        self.warnings: list[str] = []
+        # Ordered, each once.
+        self._warned: dict[str, None] = {}
+        self._more = 0
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -75,6 +79,17 @@ class Annotations:
             return 0
         return int(value)
 
+    def count(self, key: str, default: int) -> int:
+        """A number from 0 to the maximum; the default if it is absent or malformed."""
+        value = self._values.get(key)
+        if value is None:
+            return default
+        maximum = key.kind.maximum if isinstance(key, Annotation) else UINT32
+        if not _is_number(value, maximum):
+            self._ignore(key, f"a whole number up to {maximum}")
+            return default
+        return int(value)
+
     def numbers(self, key: str, maximum: int = 0) -> list[int]:
         """Numbers between commas, without spaces: all or none."""
         value = self._values.get(key, "")
@@ -97,10 +112,10 @@ class Annotations:
         value = self._values.get(key)
         if value is None:
             return ""
-        parts = [len(part) for part in value.split("-")]
-        if parts != [8, 4, 4, 4, 12] or any(char not in "-0123456789abcdefABCDEF" for char in value):
+        if not is_guid(value):
             raise InvalidSpec(
-                f'failed to parse annotation "{key}" with value "{value}" as GUID: give 36 characters without braces'
+                f'failed to parse annotation "{key}" with value "{value}" as GUID: invalid GUID "{value}": give 36 '
+                "characters without braces"
             )
         return value.lower()
 
@@ -118,13 +133,30 @@ class Annotations:
             return None
 
     def warn(self, sentence: str) -> None:
-        """Add a warning for the log, once."""
-        if sentence not in self.warnings:
-            self.warnings.append(sentence)
+        """Add a warning for the log, once. A client may send any number of annotations: only the first are named."""
+        if sentence in self._warned:
+            return
+        if len(self._warned) < MAX_WARNINGS:
+            self._warned[sentence] = None
+        else:
+            self._more += 1
+
+    @property
+    def warnings(self) -> list[str]:
+        """Malformed values and settings without effect, for the log."""
+        if self._more:
+            return [*self._warned, f"{self._more} more annotations are ignored or have no effect"]
+        return list(self._warned)
 
     def _ignore(self, key: str, expected: str) -> None:
         # Its value is not repeated: annotations may hold secrets.
         self.warn(f"annotation {key} is ignored: its value is not {expected}")
+
+
+def is_guid(text: str) -> bool:
+    """36 characters, without braces."""
+    parts = [len(part) for part in text.split("-")]
+    return parts == [8, 4, 4, 4, 12] and all(char in "-0123456789abcdefABCDEF" for char in text)
 
 
 def _is_number(text: str, maximum: int) -> bool:

@@ -27,6 +27,7 @@ from shim.oci.annotations.schema import (
     TEXT,
     TEXTS,
     VM,
+    WINDOWS_VM,
     Annotation,
     Kind,
 )
@@ -91,8 +92,7 @@ PHYSICALLY_BACKED = Annotation(
     f"{_VM}fullyphysicallybacked",
     FLAG,
     VM,
-    "All memory is backed physically from the start, and shares are not mapped directly. "
-    "Overrides `allowovercommit`.",
+    "All memory is backed physically from the start, and shares are not mapped directly. Overrides `allowovercommit`.",
     default="false",
 )
 LOW_MMIO_GAP = Annotation(f"{_TOPOLOGY}memory.lowmmiogapinmb", NUMBER_64, VM, "Size of the low MMIO gap in MiB.")
@@ -154,25 +154,29 @@ STORAGE_IOPS = Annotation(
 DUMP_DIRECTORY = Annotation(
     f"{_VM}dump-directory-path",
     TEXT,
-    VM,
+    WINDOWS_VM,
     "Directory for the dump and the saved state of a crashed VM. Create fails if it does not exist.",
 )
 CONSOLE_PIPE = Annotation(
     f"{_VM}console.pipe", TEXT, VM, r"The named pipe, `\\.\pipe\…`, for the VM's serial port COM1. May change."
 )
 FORWARD_LOGS = Annotation(
-    f"{_VM}forwardlogs.enable", FLAG, VM, "The log of the guest is forwarded to the log of the shim.", default="true"
+    f"{_VM}forwardlogs.enable",
+    FLAG,
+    WINDOWS_VM,
+    "The log of the guest is forwarded to the log of the shim.",
+    default="true",
 )
 LOG_SOURCES = Annotation(
     f"{_VM}forwardlogs.sources",
     Kind('base64 of JSON, `{"logConfig": {"sources": [...]}}`'),
-    VM,
+    WINDOWS_VM,
     "ETW providers whose events are forwarded.",
 )
 DEFAULT_LOG_SOURCES = Annotation(
     f"{_VM}forwardlogs.defaultsources.enable",
     FLAG,
-    VM,
+    WINDOWS_VM,
     "Also forwards the default providers of a container host.",
     default="true",
 )
@@ -181,14 +185,14 @@ DEFAULT_LOG_SOURCES = Annotation(
 NO_COMPARTMENTS = Annotation(
     f"{_VM}disablecompartmentnamespace",
     FLAG,
-    VM,
+    WINDOWS_VM,
     "Omits the registry value that lets the guest keep network compartments apart by namespace.",
     default="false",
 )
 REGISTRY = Annotation(
     f"{_VM}wcow.additional-reg-keys",
     JSON,
-    VM,
+    WINDOWS_VM,
     "Registry values to set in the VM, with the same limits as those of containers. May change.",
 )
 HVSOCKET_SERVICE = Annotation(

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import threading
 
-from . import protocol
+from shim.container.base import run_all
+
+from . import members, protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,16 +41,17 @@ class GuestError(Exception):
 
     def __init__(self, procedure: str, body: Body) -> None:
         self.procedure = procedure
-        self.code = int(body.get("Result", 0)) & 0xFFFFFFFF
-        self.records = body.get("ErrorRecords") or []
-        self.message = str(body.get("ErrorMessage") or "")
+        self.code = members.number(body, "Result") & 0xFFFFFFFF
+        self.records = members.sections(body, "ErrorRecords")
+        self.message = members.text(body, "ErrorMessage")
         super().__init__(f"guest {procedure}: {self.message or 'failed'} ({self.code:#010x})")
 
 
 class _Call:
-    __slots__ = ("body", "done", "error", "on_done")
+    __slots__ = ("body", "done", "error", "on_done", "procedure")
 
-    def __init__(self, on_done: Completion | None) -> None:
+    def __init__(self, procedure: int, on_done: Completion | None) -> None:
+        self.procedure = procedure
         self.body: Body | None = None
         self.error: BridgeError | None = None
         self.on_done = on_done
@@ -82,12 +85,17 @@ class Bridge:
         self._reader = threading.Thread(target=self._read, name="guest-bridge", daemon=True)
 
     def start(self) -> None:
-        self._reader.start()
+        """Raises RuntimeError if there is no thread; the bridge is closed then."""
+        try:
+            self._reader.start()
+        except (RuntimeError, MemoryError) as error:
+            self.close(BridgeError(f"no thread for the connection to the guest: {error}"))
+            raise
 
     def call(self, procedure: int, body: Body, timeout: float = RPC_TIMEOUT, *, may_be_late: bool = False) -> Body:
         """If it `may_be_late`, a timeout raises TimeoutError and the bridge stays open."""
-        call = _Call(None)
-        call_id = self._send(procedure, body, call)
+        call = _Call(procedure, None)
+        call_id = self._send(body, call)
         assert call.done is not None
         if not call.done.wait(timeout):
             name = protocol.NAMES[procedure]
@@ -97,13 +105,13 @@ class Bridge:
             call.done.wait(FINISH_SECONDS)
         if call.body is None:
             raise call.error or BridgeError("the bridge to the guest is closed")
-        if int(call.body.get("Result", 0)) & 0x80000000:
+        if members.number(call.body, "Result") & 0x80000000:
             raise GuestError(protocol.NAMES[procedure], call.body)
         return call.body
 
     def submit(self, procedure: int, body: Body, on_done: Completion) -> None:
         """Send a request without a timeout; `on_done(body, error)` is called once, from any thread."""
-        self._send(procedure, body, _Call(on_done))
+        self._send(body, _Call(procedure, on_done))
 
     def close(self, reason: BridgeError | None = None) -> None:
         """Every waiting call fails with the reason. Idempotent; the first reason is kept."""
@@ -112,18 +120,17 @@ class Bridge:
                 return
             self._closed = reason or BridgeError("the bridge to the guest was closed")
             calls, self._calls = list(self._calls.values()), {}
-            reason = self._closed
-        self._stream.close()
-        for call in calls:
-            call.finish(None, reason)
-        self._on_closed(reason)
+            end = self._closed
+        fail = [lambda call=call: call.finish(None, end) for call in calls]
+        run_all([self._stream.close, *fail, lambda: self._on_closed(end)])
 
     def _forget(self, call_id: int) -> bool:
         """Drop a call. False if its response has arrived in the meantime."""
         with self._lock:
             return self._calls.pop(call_id, None) is not None
 
-    def _send(self, procedure: int, body: Body, call: _Call) -> int:
+    def _send(self, body: Body, call: _Call) -> int:
+        data = protocol.encode_body(body)
         with self._send_lock:
             with self._lock:
                 if self._closed is not None:
@@ -132,7 +139,7 @@ class Bridge:
                 self._next_id += 1
                 self._calls[call_id] = call
             try:
-                self._stream.sendall(protocol.encode(protocol.REQUEST, procedure, call_id, body))
+                self._stream.sendall(protocol.frame(protocol.REQUEST, call.procedure, call_id, data))
                 return call_id
             except TimeoutError:
                 lost = BridgeError("the guest does not read what it is sent")
@@ -153,16 +160,23 @@ class Bridge:
             reason = BridgeError(f"the guest violated the bridge protocol: {error}")
         except OSError as error:
             reason = BridgeError(f"the connection to the guest was lost: {error}")
+        except Exception as error:
+            # Whatever it was: without its reader the bridge must not count as open.
+            reason = BridgeError(f"a message of the guest could not be processed: {type(error).__name__}: {error}")
         self.close(reason)
 
     def _dispatch(self, message: protocol.Message) -> None:
         if message.kind == protocol.NOTIFICATION:
+            members.check_notification(message.body)
             self._on_notification(message.body)
             return
         if message.kind != protocol.RESPONSE:
             raise protocol.ProtocolError("the guest sent a request; only the host sends requests")
         with self._lock:
-            call = self._calls.pop(message.id, None)
-        # A response without a call is harmless: its call has timed out.
-        if call is not None:
+            call = self._calls.get(message.id)
+        if call is None:
+            return  # harmless: its call has timed out
+        # While it is still in the table: a response that violates the protocol fails its call like all others.
+        members.check_response(call.procedure, message.body)
+        if self._forget(message.id):
             call.finish(message.body, None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from threading import Lock
 
+from shim.container.base import run_all
 from shim.hcs_bindings.errors import (
     NOT_FOUND,
     OPERATION_TIMEOUT,
@@ -19,7 +20,7 @@ from shim.hcs_bindings.errors import (
     normalise,
 )
 from shim.spans import GUEST, span
-from shim.uvm.gcs import protocol
+from shim.uvm.gcs import members, protocol
 from shim.uvm.gcs.bridge import RPC_TIMEOUT, Bridge, BridgeError, GuestError
 
 TYPE_CHECKING = False
@@ -40,6 +41,14 @@ UNKNOWN_EXIT = -1
 SHUTDOWN_SECONDS = 30.0
 
 
+class LinuxGuestError(HcsError):
+    """A failure that a Linux guest explains: its words alone, such as runc's. What the code means on Windows would
+    mislead."""
+
+    def __str__(self) -> str:
+        return f"{self.operation}: {self.detail}"
+
+
 class GcsConnection:
     """`on_closed` is called once, from any thread, with the reason in words."""
 
@@ -49,6 +58,7 @@ class GcsConnection:
         self._closed = False
         self._container_exits: dict[str, Callable[[], object]] = {}
         self._capabilities: Document = {}
+        self._is_linux = False
         self._bridge = Bridge(stream, self._notified, self._bridge_closed)
         self._bridge.start()
 
@@ -60,16 +70,18 @@ class GcsConnection:
         """Agree on the protocol and read the guest's capabilities. The first call."""
         body = {"MinimumVersion": protocol.VERSION, "MaximumVersion": protocol.VERSION}
         answer = self._call(protocol.NEGOTIATE_PROTOCOL, "", body, timeout)
-        if answer.get("Version") != protocol.VERSION:
-            raise HcsError(UNEXPECTED, "guest NegotiateProtocol", detail=f"it chose version {answer.get('Version')}")
-        self._capabilities = answer.get("Capabilities") or {}
-        system = str(self._capabilities.get("RuntimeOsType") or "windows").lower()
+        version = members.number(answer, "Version")
+        if version != protocol.VERSION:
+            raise HcsError(UNEXPECTED, "guest NegotiateProtocol", detail=f"it chose version {version}")
+        self._capabilities = members.section(answer, "Capabilities")
+        system = (members.text(self._capabilities, "RuntimeOsType") or "windows").lower()
+        self._is_linux = system == "linux"
         if system != os_type:
             raise HcsError(UNEXPECTED, "guest NegotiateProtocol", detail=f"the guest runs {system}, not {os_type}")
 
     def supports(self, capability: str) -> bool:
         """A capability of the guest's own (`SignalProcessSupported` …)."""
-        return bool((self._capabilities.get("GuestDefinedCapabilities") or {}).get(capability))
+        return bool(members.section(self._capabilities, "GuestDefinedCapabilities").get(capability))
 
     def expects(self, message: str) -> bool:
         """Whether the guest expects a message about the VM itself (`SendHostCreateMessage` …)."""
@@ -112,7 +124,7 @@ class GcsConnection:
         """Start a process and return its pid. `stdio` is `Guest.stdio_settings`."""
         settings: Document = {"ProcessParameters": _text(parameters), **stdio}
         answer = self._call(protocol.EXECUTE_PROCESS, id, {"Settings": settings})
-        return int(answer.get("ProcessId") or 0)
+        return members.number(answer, "ProcessId")
 
     def on_process_exit(self, id: str, pid: int, callback: Callable[[int], object]) -> None:
         """Call back once, from any thread, with the exit code; UNKNOWN_EXIT when the guest cannot report it."""
@@ -143,11 +155,15 @@ class GcsConnection:
         late = timeout is not None
         answer = self._call(protocol.GET_PROPERTIES, id, {"Query": query}, timeout, may_be_late=late)
         try:
-            found = json.loads(answer.get("Properties") or "{}")
-        except ValueError:
+            found = json.loads(members.text(answer, "Properties") or "{}")
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise HcsError(UNEXPECTED, f"guest GetProperties {id}", detail="the answer is not a JSON object")
+        try:
+            members.check_properties(found)
+        except protocol.ProtocolError as error:
+            raise HcsError(UNEXPECTED, f"guest GetProperties {id}", detail=str(error)) from None
         return found
 
     def modify(self, id: str, request: Document, timeout: float | None = None) -> None:
@@ -163,7 +179,7 @@ class GcsConnection:
 
     def stacks(self, timeout: float) -> str:
         answer = self._call(protocol.DUMP_STACKS, THE_VM, {}, timeout, may_be_late=True)
-        return str(answer.get("GuestStacks") or "")
+        return members.text(answer, "GuestStacks")
 
     # The bridge.
 
@@ -182,7 +198,9 @@ class GcsConnection:
             with span(GUEST + protocol.NAMES[procedure]):
                 return self._bridge.call(procedure, self._body(id, body), seconds, may_be_late=may_be_late)
         except GuestError as error:
-            records = [{"Message": record.get("Message")} for record in error.records if isinstance(record, dict)]
+            if self._is_linux and error.message:
+                raise LinuxGuestError(error.code, "guest RPC failure", detail=error.message) from error
+            records = [{"Message": members.text(record, "Message")} for record in error.records]
             raise HcsError(error.code, operation, records, error.message) from error
         except TimeoutError as error:
             raise HcsError(OPERATION_TIMEOUT, operation, detail=str(error)) from error
@@ -192,7 +210,7 @@ class GcsConnection:
     def _notified(self, body: Document) -> None:
         """In the reader's thread. Every type of notification means that a container has exited."""
         with self._lock:
-            callback = self._container_exits.pop(str(body.get("ContainerId") or ""), None)
+            callback = self._container_exits.pop(members.text(body, "ContainerId"), None)
         if callback is not None:
             callback()
 
@@ -200,18 +218,16 @@ class GcsConnection:
         with self._lock:
             self._closed = True
             callbacks, self._container_exits = list(self._container_exits.values()), {}
-        for callback in callbacks:
-            callback()
-        self._on_closed(str(reason))
+        run_all([*callbacks, lambda: self._on_closed(str(reason))])
 
 
 def _exit_code(body: Document) -> int:
     """A guest forgets a process when it has exited, and answers a later wait with ERROR_NOT_FOUND and the exit code; 0
     is left out (https://github.com/microsoft/hcsshim/blob/main/internal/gcs/process.go)."""
-    result = int(body.get("Result") or 0)
+    result = members.number(body, "Result")
     if result & 0x80000000 and normalise(result) != NOT_FOUND:
         return UNKNOWN_EXIT
-    return int(body.get("ExitCode") or 0)
+    return members.number(body, "ExitCode")
 
 
 def _text(document: Document) -> str:

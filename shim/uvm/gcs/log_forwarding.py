@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from threading import Lock, Thread
+import time
+from threading import Event, Lock
+
+from shim.threads import run_soon
+from shim.uvm.gcs.guest_entries import PAUSE_SECONDS, RateLimit, safe_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +16,9 @@ if TYPE_CHECKING:
 
 MAX_LINE = 64 << 10
 DRAIN_SECONDS = 1.0
-_LEVELS = {"trace": "trace", "debug": "debug", "info": "info", "information": "info", "verbose": "debug"}
+# A full read is a flood, even if nothing of it is logged: it counts as above the rate.
+READ_SIZE = 64 << 10
+_LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "information": "info", "verbose": "debug"}
 _LEVELS |= {"warn": "warning", "warning": "warning"}
 
 
@@ -20,24 +26,31 @@ class GuestLog:
     def __init__(self, listener: Listener, log: Log, vm_id: str) -> None:
         self._listener = listener
         self._log = log.bind(**{"uvm-id": vm_id})
+        self._rate = RateLimit(self._log)
         self._lock = Lock()
         self._stream: Stream | None = None
         self._closed = False
-        self._thread = Thread(target=self._run, name=f"guest-log:{vm_id}", daemon=True)
-        self._thread.start()
+        self._ended = Event()
+        run_soon(self._run)
 
     def close(self) -> None:
         """The VM has exited: what it has sent is still read, for a moment."""
         self._listener.close()
-        self._thread.join(DRAIN_SECONDS)
+        self._ended.wait(DRAIN_SECONDS)
         with self._lock:
             self._closed = True
             stream = self._stream
         if stream is not None:
             stream.close()
-            self._thread.join(DRAIN_SECONDS)
+            self._ended.wait(DRAIN_SECONDS)
 
     def _run(self) -> None:
+        try:
+            self._accept_and_read()
+        finally:
+            self._ended.set()
+
+    def _accept_and_read(self) -> None:
         while True:
             try:
                 stream = self._listener.accept(None)
@@ -52,6 +65,8 @@ class GuestLog:
                 self._read(stream)
             except OSError:
                 pass  # the connection is lost; the guest may connect again
+            except Exception as error:
+                self._log.warning("guest log could not be read", error=f"{type(error).__name__}: {error}")
             finally:
                 with self._lock:
                     self._stream = None
@@ -59,7 +74,7 @@ class GuestLog:
 
     def _read(self, stream: Stream) -> None:
         buffer = b""
-        while data := stream.recv(65536):
+        while data := stream.recv(READ_SIZE):
             buffer += data
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
@@ -67,12 +82,15 @@ class GuestLog:
             if len(buffer) > MAX_LINE:
                 self._emit(buffer)
                 buffer = b""
+            if self._rate.is_exceeded or len(data) == READ_SIZE:
+                time.sleep(PAUSE_SECONDS)
         self._emit(buffer)
+        self._rate.report()
 
     def _emit(self, line: bytes) -> None:
-        text = line.decode("utf-8", "replace").strip()
-        if not text:
+        if not line.strip() or not self._rate.take():
             return
+        text = line.decode("utf-8", "replace").strip()
         level, fields = "info", {}
         try:
             entry = json.loads(text)
@@ -83,5 +101,5 @@ class GuestLog:
             # Every level above warning is an error here: a guest's panic is not the shim's.
             level = _LEVELS.get(str(entry.pop("level", "info")).lower(), "error")
             text = str(entry.pop("message", entry.pop("msg", "guest log")))
-            fields = {f"guest_{name}": str(value) for name, value in entry.items()}
+            fields = {name: str(value) for name, value in safe_fields(entry, prefix="guest_").items()}
         getattr(self._log, level)(text, **fields)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from threading import Event, Thread
+from threading import Event
 
-from shim.hcs_bindings import errors
+from shim.hcs_bindings import errors, timers
 from shim.hcs_bindings.errors import NOT_SUPPORTED, OPERATION_TIMEOUT, HcsError
 from shim.platform.exit_event import ExitEvent
 from shim.platform.stdio_endpoints import close as close_handle
 from shim.platform.stdio_endpoints import duplicate
+from shim.threads import run_soon
+from shim.uvm.gcs.connection import UNKNOWN_EXIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 _PIPES = (("StdIn", "CreateStdInPipe"), ("StdOut", "CreateStdOutPipe"), ("StdErr", "CreateStdErrPipe"))
-# If a process has not exited that long after it was terminated, its guest hangs.
+SIGNAL_SECONDS = 30.0
+# If an init has not exited that long after it was terminated, its guest hangs. An exec counts as exited then.
 KILL_SECONDS = 30.0
 
 
@@ -75,14 +78,13 @@ class VmProcess(ExitEvent):
         return self._exit
 
     def signal(self, options: Document) -> bool:
-        """False: it had exited."""
-        return self._signal(options, None)
+        """False: it had exited. A console event may take until the process has exited; a Linux signal does not."""
+        return self._signal(options, SIGNAL_SECONDS if isinstance(options.get("Signal"), int) else None)
 
     def terminate(self, timeout: float | None = None) -> bool:
         """False: it had exited."""
-        if self.is_init:
-            self._watch_exit_once()
-        return self._signal(None, timeout)
+        self._watch_exit_once()
+        return self._signal(self._vm.guest.terminate_options, timeout)
 
     def _signal(self, options: Document | None, timeout: float | None) -> bool:
         try:
@@ -116,12 +118,23 @@ class VmProcess(ExitEvent):
             if self._watched or self._exit is not None:
                 return
             self._watched = True
-        Thread(target=self._watch_exit, name=f"kill-watch:{self.pid}", daemon=True).start()
+        if self.is_init:
+            run_soon(self._watch_exit)
+        else:
+            timers.after(KILL_SECONDS, self._end_watch)
 
     def _watch_exit(self) -> None:
         if not self._exited.wait(KILL_SECONDS):
-            process = f"process {self.pid} of {self._container_id}"
-            self._vm.terminate_unresponsive(f"{process} did not exit {KILL_SECONDS:.0f} s after it was killed")
+            self._vm.terminate_unresponsive(self._did_not_exit())
+
+    def _end_watch(self) -> None:
+        """In the timer's thread. A guest that lets execs run for ever must not make the shim keep them."""
+        if not self._exited.is_set():
+            self._vm.warn(f"{self._did_not_exit()}: its exit is reported without a status")
+            self.finish(UNKNOWN_EXIT)
+
+    def _did_not_exit(self) -> str:
+        return f"process {self.pid} of {self._container_id} did not exit {KILL_SECONDS:.0f} s after it was killed"
 
     def _terminate_without_streams(self) -> None:
         """It runs, but its output cannot be read."""

@@ -74,7 +74,14 @@ class Message:
 
 
 def encode(kind: int, procedure: int, id: int, body: dict[str, Any]) -> bytes:
-    data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return frame(kind, procedure, id, encode_body(body))
+
+
+def encode_body(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def frame(kind: int, procedure: int, id: int, data: bytes) -> bytes:
     header = (kind | procedure).to_bytes(4, "little") + (HEADER + len(data)).to_bytes(4, "little")
     return header + id.to_bytes(8, "little") + data
 

@@ -40,7 +40,9 @@ class BootFiles:
         host.make_directories(os.path.dirname(self.scratch))
         scratch = files.native(self.scratch)
         partial = f"{scratch}.partial"
-        with open(files.native(self.template), "rb", buffering=0) as source, open(partial, "wb", buffering=0) as target:
+        # The image's: a link could lead to any file of the host, which the VM would then read as its disk.
+        template = files.open_regular(self.template, follow=False)
+        with open(template, "rb", buffering=0) as source, open(partial, "wb", buffering=0) as target:
             while data := source.read(COPY_SIZE):
                 target.write(data)
         os.replace(partial, scratch)
@@ -55,6 +57,9 @@ def find(parents: Sequence[str], scratch: str) -> BootFiles:
             for path in (files, template):
                 if not host.exists(path):
                     raise InvalidSpec(f"{path} is missing: the image's {UTILITY_VM} is damaged, so pull it again")
+            for path in (directory, files, template):
+                if host.is_link(path):
+                    raise InvalidSpec(f"{path} is a link, which may lead out of the image: do not use this image")
             return BootFiles(files, template, join(join(scratch, "vm"), "sandbox.vhdx"))
     raise InvalidSpec(
         "failed to locate utility VM folder from layer folders: utility VM folder could not be found in layers: none "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from shim.hcs_bindings.errors import HcsError
 from shim.uvm.gcs.connection import THE_VM
 from shim.uvm.gcs.process import VmProcess
@@ -35,6 +37,14 @@ def run(vm: Vm, command_line: str) -> int:
         raise
 
 
+def _left(deadline: float) -> float:
+    """The seconds until the deadline. Raises TimeoutError after it: a tool may write a byte now and then for ever."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(f"a tool in the VM did not finish within {TIMEOUT_SECONDS:.0f} s")
+    return left
+
+
 def run_with_output(vm: Vm, command_line: str, *, stderr: bool = False) -> tuple[int, str]:
     """Run a tool; returns its exit code and what it wrote to stdout, or to stderr instead."""
     from _socket import socket
@@ -45,11 +55,15 @@ def run_with_output(vm: Vm, command_line: str, *, stderr: bool = False) -> tuple
     assert handle is not None
     stream, process.stdout, process.stderr = socket(fileno=handle), None, None
     output = b""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     try:
-        stream.settimeout(TIMEOUT_SECONDS)
-        while len(output) < MAX_OUTPUT and (data := stream.recv(4096)):
+        while len(output) < MAX_OUTPUT:
+            stream.settimeout(_left(deadline))
+            data = stream.recv(4096)
+            if not data:
+                break
             output += data
-        return process.wait(TIMEOUT_SECONDS).code, output[:MAX_OUTPUT].decode("utf-8", "replace")
+        return process.wait(_left(deadline)).code, output[:MAX_OUTPUT].decode("utf-8", "replace")
     except (HcsError, OSError):
         process.terminate(TIMEOUT_SECONDS)
         raise

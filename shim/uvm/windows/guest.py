@@ -8,6 +8,7 @@ from shim.hcs_bindings import errors, network, storage
 from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.windows_version import windows_build
 from shim.oci.annotations import container as names
+from shim.oci.errors import InvalidSpec
 from shim.platform import hvsocket, time_zone
 from shim.uvm.gcs.connection import THE_VM
 from shim.uvm.gcs.log_forwarding import GuestLog
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from shim.api.types import Mount
     from shim.logs import Log
     from shim.oci.spec import Spec
-    from shim.uvm.guest import ContainerPlan, Lease
+    from shim.uvm.guest import ContainerPlan, Lease, Slot
+    from shim.uvm.scsi import DiskMount
     from shim.uvm.vm import Vm
     from shim.uvm.windows.boot_files import BootFiles
 
@@ -68,7 +70,7 @@ class WindowsGuest(Guest):
         layers = windows_layers(spec, rootfs, bundle)
         build = compatibility.check_vm(spec, layers)
         boot = boot_files.find(layers.parents, layers.scratch)
-        settings = WindowsVmSettings(spec, host_processors(), windows_build(), log.warning)
+        settings = WindowsVmSettings(spec, host_processors(WindowsVmSettings), windows_build(), log.warning)
         return cls(settings, boot, build, spec, log)
 
     @classmethod
@@ -124,6 +126,8 @@ class WindowsGuest(Guest):
     # Containers and processes.
 
     def admit(self, spec: Spec) -> None:
+        if spec.has_linux:
+            raise InvalidSpec("the pod's VM runs Windows, and the container is for Linux: use an image for Windows")
         if spec.is_host_process:
             for key, value in self._inherited.items():
                 spec.annotations.set(key, value)
@@ -143,11 +147,14 @@ class WindowsGuest(Guest):
     def disk_path(self, number: int) -> str:
         return f"{DISK_PATH}{number}"
 
-    def mount_disk(self, lun: int, path: str) -> None:
-        self.vm.gcs.modify_vm("MappedVirtualDisk", "Add", _mapped_disk(lun, path))
+    def mount_disk(self, slot: Slot, path: str, read_only: bool, mount: DiskMount) -> None:
+        self.vm.gcs.modify_vm("MappedVirtualDisk", "Add", _mapped_disk(slot, path))
 
-    def unmount_disk(self, lun: int, path: str) -> None:
-        self.vm.gcs.modify_vm("MappedVirtualDisk", "Remove", _mapped_disk(lun, path))
+    def unmount_disk(self, slot: Slot, path: str, read_only: bool, mount: DiskMount) -> None:
+        self.vm.gcs.modify_vm("MappedVirtualDisk", "Remove", _mapped_disk(slot, path))
+
+    def unplug_disk(self, slot: Slot) -> None:
+        """A Windows guest notices it by itself."""
 
     def map_directory(self, share: Lease, path: str, read_only: bool) -> None:
         settings: Document = {"HostPath": share.guest_path, "ContainerPath": path}
@@ -176,10 +183,10 @@ class WindowsGuest(Guest):
         self.vm.gcs.modify_vm("Network", "Remove", {"AdapterId": adapter, "RequestType": "Remove"})
 
 
-def _mapped_disk(lun: int, path: str) -> Document:
+def _mapped_disk(slot: Slot, path: str) -> Document:
     settings: Document = {"ContainerPath": path}
-    if lun:
-        settings["Lun"] = lun
+    if slot[1]:
+        settings["Lun"] = slot[1]
     return settings
 
 

@@ -45,6 +45,10 @@ DISK_FAILED = "adding SCSI mount"
 IN_VM = "uvm://"
 SANDBOX_DIRECTORY = "C:\\SandboxMounts\\"
 
+# Beside letters and digits. The path becomes part of a command line that cmd runs as SYSTEM of the VM, and cmd has many
+# characters with a meaning, some even in quotes.
+_IN_NAMES = " -_.~@+"
+
 EXTENSIBLE = "evd://"
 _DISKS = {
     "physical-disk": scsi.PHYSICAL_DISK,
@@ -132,8 +136,12 @@ def _share(entry: Document) -> Step:
 
 def _sandbox_directory(mount: Section, source: str, destination: str) -> Step:
     inside = source[len(SANDBOX) :].replace("/", "\\").strip("\\")
-    if not inside or any(part in ("", ".", "..") for part in inside.split("\\")) or '"' in inside:
-        raise InvalidSpec(f"{mount.path}.source is {source!r}: give a plain path below {SANDBOX}")
+    parts = inside.split("\\")
+    if not all(part.strip(". ") and all(char.isalnum() or char in _IN_NAMES for char in part) for part in parts):
+        raise InvalidSpec(
+            f"{mount.path}.source is {source!r}: give a plain path below {SANDBOX}, of letters, digits, spaces and "
+            f"{_IN_NAMES.strip()}"
+        )
     path = SANDBOX_DIRECTORY + inside
     entry = _entry(mount, path, destination)
 

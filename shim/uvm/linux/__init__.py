@@ -1,0 +1,1 @@
+"""Utility VMs with a Linux guest (LCOW): the counterpart of `shim.uvm.windows`."""
