@@ -18,7 +18,7 @@ from shim.oci import options as runtime_options
 from shim.oci import spec as oci
 from shim.oci.errors import InvalidSpec
 from shim.platform import host
-from shim.spans import span
+from shim.spans import attribute, span
 from shim.task.errors import failed_precondition, invalid_argument
 from shim.task.events.task_events import TaskEvents
 from shim.task.isolation import place_container, place_sandbox
@@ -80,7 +80,7 @@ def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
     with span("stdio"):
         io = _open_stdio(context, request, request.id, "", retry)
     try:
-        if options.values.boot_files_root_path and (spec.is_isolated or pod.vm is not None):
+        if options.values.boot_files_root_path and not spec.has_linux and (spec.is_isolated or pod.vm is not None):
             log.warning("option BootFilesRootPath has no effect: this VM boots from its image's own files")
         if spec.pod_role == oci.SANDBOX:
             placed = place_sandbox(request.id, request.bundle, spec, request.rootfs, log)
@@ -91,9 +91,10 @@ def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
     except BaseException:
         io.close()
         raise
-    if spec.pod_role == oci.SANDBOX and placed.vm is not None:
+    if spec.pod_role == oci.SANDBOX and placed.vm is not None and not placed.vm.guest.sandbox_is_container:
         # No process runs in the sandbox of a VM: State reports no streams, as Microsoft's shim does.
         io.stdin = io.stdout = io.stderr = ""
+    attribute("isolation", placed.container.isolation)
     task = Task(
         request.id,
         request.bundle,
@@ -117,19 +118,27 @@ def create_sandbox(context: ShimContext, request: CreateSandboxRequest, pod: Pod
     It publishes no events: containerd publishes `/sandboxes/*` itself, and its clients know no such task.
     """
     from shim.task.events.task_events import UnpublishedEvents
-    from shim.task.sandbox_spec import sandbox_spec, start_options
+    from shim.task.sandbox_spec import pod_config, sandbox_platform, sandbox_spec, start_options
 
     sandbox_id, bundle = request.sandbox_id, request.bundle_path
     log = context.log.bind(tid=sandbox_id)
     with pod.reserve_sandbox():
-        spec = sandbox_spec(request, start_options(context))
+        config = pod_config(request)
+        spec = sandbox_spec(request, start_options(context), config, sandbox_platform(context)[0])
+        pod_files = {}
+        if spec.is_lcow:
+            from shim.task.linux_sandbox import write_pod_files
+
+            pod_files = write_pod_files(bundle, config)
         placed = place_sandbox(sandbox_id, bundle, spec, request.rootfs, log, with_container=False)
+        if placed.vm is not None:
+            placed.vm.guest.pod_files = pod_files
         no_streams = open_stdio("", "", "", False, namespace=context.namespace, id=sandbox_id, exec_id="")
         task = Task(
             sandbox_id,
             bundle,
             placed.container,
-            {},
+            placed.container.init_parameters(stdin=False, stdout=False, stderr=False),
             no_streams,
             UnpublishedEvents(),
             log,
@@ -162,8 +171,12 @@ def _open_stdio(
     context: ShimContext, request: CreateTaskRequest | ExecProcessRequest, id: str, exec_id: str, retry: int
 ) -> Stdio:
     if request.terminal and request.stderr and request.stderr != request.stdout:
+        from shim.platform.client_quirks import names_stderr_of_terminals
+
         # The same URI twice is how Linux clients name one log for both.
-        raise failed_precondition("if using terminal, stderr must be empty")
+        if not names_stderr_of_terminals():
+            raise failed_precondition("if using terminal, stderr must be empty")
+        request.stderr = ""
     return open_stdio(
         request.stdin,
         request.stdout,
@@ -188,6 +201,12 @@ def warm_up(context: ShimContext) -> None:
     except InvalidSpec:
         return  # Create reports it
     if options.values.sandbox_isolation == runtime_options.HYPERVISOR:
+        if options.values.sandbox_platform.lower().startswith("linux"):
+            from shim.uvm import container as linux_container
+            from shim.uvm.linux import guest as linux_guest
+
+            _ = linux_container, linux_guest
+            return
         from shim.uvm import container, sandbox_vm
         from shim.uvm.windows import guest
 

@@ -13,15 +13,13 @@ FILE_NAME = "exit"
 
 
 def write(bundle: str, status: int, seconds: int, nanos: int, pid: int) -> None:
-    with open(files.native(f"{bundle}/{FILE_NAME}"), "wb") as file:
-        file.write(b"%d %d %d %d\n" % (status, seconds, nanos, pid))
+    files.write_atomic(f"{bundle}/{FILE_NAME}", b"%d %d %d %d\n" % (status, seconds, nanos, pid))
 
 
 def read(bundle: str) -> tuple[int, int, int, int] | None:
     """(status, seconds, nanoseconds, pid), or None if there is no complete record."""
     try:
-        with open(files.native(f"{bundle}/{FILE_NAME}"), "rb") as file:
-            line = file.read(100)
+        line = files.read(f"{bundle}/{FILE_NAME}", 100, follow=False)
     except OSError:
         return None
     parts = line.split()

@@ -75,6 +75,10 @@ if TYPE_CHECKING:
         @property
         def in_vm(self) -> bool: ...
         @property
+        def isolation(self) -> str: ...
+        @property
+        def is_linux(self) -> bool: ...
+        @property
         def memory_breached(self) -> bool:
             """Whether its memory limit has kept one of its processes from getting memory."""
 
@@ -115,8 +119,9 @@ if TYPE_CHECKING:
 
         def publish_started(self, process: Process) -> None: ...
 
-        def console_event_for(self, signal: int) -> str | None:
-            """The console event that a signal stands for; None to terminate the process."""
+        def console_event_for(self, signal: int) -> str | int | None:
+            """The console event that a signal stands for, or the number of a Linux signal; None to terminate the
+            process."""
 
         def stop_container(self) -> None:
             """Stop all processes in the container: one of them holds the stdio of a killed init open."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from shim.container.container import Container
 from shim.container.null_container import NullContainer
 from shim.task.errors import failed_precondition
-from shim.task.signals import always_terminate, console_event, terminate_only
+from shim.task.signals import always_terminate, console_event, linux_signal, terminate_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shim.oci.spec import Spec
     from shim.task import interfaces
     from shim.task.pod import Pod
+    from shim.uvm.container import VmContainer
     from shim.uvm.vm import Vm
 
 
@@ -34,7 +35,7 @@ class PlacedContainer:
     def __init__(
         self,
         container: interfaces.NewContainer,
-        console_event_for: Callable[[int], str | None] = console_event,
+        console_event_for: Callable[[int], str | int | None] = console_event,
         vm: Vm | None = None,
     ) -> None:
         self.container = container
@@ -45,8 +46,12 @@ class PlacedContainer:
 def place_sandbox(
     id: str, bundle: str, spec: Spec, rootfs: Sequence[Mount], log: Log, *, with_container: bool = True
 ) -> PlacedContainer:
-    """Create the sandbox of a pod. `with_container` is False for one of the Sandbox service: on the host it is only a
-    name."""
+    """Create the sandbox of a pod. That of Linux containers is a container in the pod's VM. `with_container` is False
+    for one of the Sandbox service: on the host it is only a name."""
+    if spec.is_lcow:
+        from shim.uvm.container import VmContainer
+
+        return _placed(VmContainer.create_alone(id, bundle, spec, rootfs, log))
     if spec.is_isolated:
         from shim.uvm.sandbox_vm import SandboxVm
 
@@ -88,5 +93,11 @@ def place_container(
         )
     else:
         container = VmContainer.create_alone(id, bundle, spec, rootfs, log, scale_limits=scale_cpu_limits)
-    console_event_for = console_event if container.takes_signals else terminate_only
-    return PlacedContainer(container, console_event_for, container.vm if container.owns_vm else None)
+    return _placed(container)
+
+
+def _placed(container: VmContainer) -> PlacedContainer:
+    vm = container.vm if container.owns_vm else None
+    if not container.takes_signals:
+        return PlacedContainer(container, terminate_only, vm)
+    return PlacedContainer(container, linux_signal if container.is_linux else console_event, vm)

@@ -12,14 +12,17 @@ same answer; a deleted workload is removed, since its pod may run for years.
 from __future__ import annotations
 
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.task.errors import already_exists, failed_precondition, not_found
+from shim.threads import run_parallel, run_soon
 from shim.ttrpc import status
 from shim.ttrpc.status import StatusError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shim.task.context import ShimContext
     from shim.task.process import Process
     from shim.task.task import Task
@@ -171,16 +174,13 @@ class Pod:
 
     def _kill_workloads(self, signal: int) -> None:
         """In parallel: one that hangs must not delay the others."""
-        from threading import Thread
-
         with self._lock:
             workloads = [task for task in self._tasks.values() if task.id != self._context.id]
-        threads = [Thread(target=self._kill_workload, args=(task, signal), daemon=True) for task in workloads]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + STOP_TIMEOUT
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+
+        def kill(task: Task) -> Callable[[], None]:
+            return lambda: self._kill_workload(task, signal)
+
+        run_parallel([kill(task) for task in workloads], STOP_TIMEOUT)
 
     def _kill_workload(self, task: Task, signal: int) -> None:
         try:
@@ -222,7 +222,7 @@ class Pod:
     def _stop_tasks(self, tasks: list[Task]) -> None:
         for task in tasks:
             # Each in a thread: one whose start hangs cannot be stopped, and must not delay the others.
-            start_new_thread(task.request_stop, ())
+            run_soon(task.request_stop)
         deadline = time.monotonic() + STOP_TIMEOUT
         for task in tasks:
             task.init.done.wait(max(0.0, deadline - time.monotonic()))

@@ -36,7 +36,7 @@ def bundles(sandbox: str) -> list[str]:
     found = []
     for name in files.listing(f"{sandbox}/{DIRECTORY}"):
         try:
-            found.append(files.read(f"{sandbox}/{DIRECTORY}/{name}", PATH_LIMIT).decode())
+            found.append(files.read(f"{sandbox}/{DIRECTORY}/{name}", PATH_LIMIT, follow=False).decode())
         except (OSError, UnicodeDecodeError):
             continue  # removed in the meantime
     return found

@@ -32,14 +32,15 @@ without a lock from bytes that each transition encodes.
 from __future__ import annotations
 
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.api.task import StateResponse, WaitResponse
 from shim.api.types import Status
 from shim.api.wellknown import Timestamp
-from shim.spans import span, task_span
+from shim.spans import EXIT, attribute, span, task_span
 from shim.task.errors import deadline_exceeded, failed_precondition, not_found
 from shim.task.one_shot import OneShotEvent
+from shim.threads import run_soon
 from shim.ttrpc.status import StatusError
 
 TYPE_CHECKING = False
@@ -127,6 +128,11 @@ class Process:
         return _STATE_NAMES[self.status]
 
     @property
+    def stop_requested(self) -> bool:
+        """A client has stopped it, or the shim has with its container."""
+        return self._stop_requested
+
+    @property
     def streams(self) -> dict[str, str]:
         """The paths and URIs that the client gave."""
         return {"stdin": self._io.stdin, "stdout": self._io.stdout, "stderr": self._io.stderr}
@@ -188,14 +194,18 @@ class Process:
                 raise not_found(f"{self} not found")
             self._stop_requested = True
             event = self._owner.console_event_for(signal)
-            if event is not None:
+            if isinstance(event, str):
                 # HcsSignalProcess may return only when the target has exited.
-                start_new_thread(self._signal, (hcs, event))
+                run_soon(self._signal, hcs, event)
                 return
-            self._killed = True
+            if event is None:
+                self._killed = True
         finally:
             self._start_lock.release()
-        self._terminate(hcs)
+        if event is None:
+            self._terminate(hcs)
+        elif not hcs.signal({"Signal": event}):
+            raise not_found(f"{self} not found")
 
     def _acquire_start_lock(self, timeout: float = CALL_TIMEOUT) -> None:
         if not self._start_lock.acquire(timeout=timeout):
@@ -212,17 +222,18 @@ class Process:
     def _terminate(self, hcs: HcsProcess) -> None:
         try:
             if not hcs.terminate(timeout=CALL_TIMEOUT):
-                start_new_thread(self._stop_if_exit_is_lost, ())
+                run_soon(self._stop_if_exit_is_lost, LOST_EXIT_TIMEOUT)
         except Exception:
             if not self.stopped.wait(LOST_EXIT_TIMEOUT):
                 raise
 
-    def mark_container_lost(self) -> None:
-        """The container has exited. If no exit notification of the process follows, its exit status is unknown."""
+    def mark_container_lost(self, deadline: float) -> None:
+        """The container has exited. If no exit notification of the process follows until the deadline (monotonic
+        seconds, one for all processes of the container), its exit status is unknown."""
         self._stop_requested = True
         try:
-            if not self.stop_if_not_started(NOT_STARTED_EXIT, LOST_EXIT_TIMEOUT):
-                self._stop_if_exit_is_lost()
+            if not self.stop_if_not_started(NOT_STARTED_EXIT, max(0.0, deadline - time.monotonic())):
+                self._stop_if_exit_is_lost(max(0.0, deadline - time.monotonic()))
         except StatusError:
             self._log.warning("container exited while a process was being started in it", **self.log_fields())
 
@@ -266,10 +277,11 @@ class Process:
             self.exited_at = Timestamp(seconds=nanos // 1_000_000_000, nanos=nanos % 1_000_000_000)
             self._encode_state()
         self.stopped.set()
-        start_new_thread(self._finish_exit, ())
+        run_soon(self._finish_exit)
 
     def _finish_exit(self) -> None:
-        with task_span("exit", self._task_id):
+        with task_span(EXIT, self._task_id, "" if self.is_init else self.exec_id):
+            attribute("exit_status", self.exit_status)
             self._drain_and_report()
 
     def _drain_and_report(self) -> None:
@@ -301,8 +313,8 @@ class Process:
         """Whether a client may still be about to open the output."""
         return not self._stop_requested
 
-    def _stop_if_exit_is_lost(self) -> None:
-        if not self.stopped.wait(LOST_EXIT_TIMEOUT):
+    def _stop_if_exit_is_lost(self, timeout: float) -> None:
+        if not self.stopped.wait(timeout):
             self._log.warning("no exit notification from HCS for a process that has exited", **self.log_fields())
             self._stop(UNKNOWN_EXIT)
 

@@ -72,7 +72,7 @@ class SandboxService:
         task = self._sandbox(api.StartSandboxRequest.decode(call.payload).sandbox_id)
         task.start("")
         self._created_at = _now()
-        return api.StartSandboxResponse(pid=self._context.pid, created_at=self._created_at).encode()
+        return api.StartSandboxResponse(pid=self._pid(task), created_at=self._created_at).encode()
 
     def platform(self, call: Call) -> bytes:
         from shim.hcs_bindings.windows_version import windows_build
@@ -111,7 +111,7 @@ class SandboxService:
             info = {"isolation": "process" if task.vm is None else "hypervisor", "tasks": " ".join(self._pod.workloads)}
         return api.SandboxStatusResponse(
             sandbox_id=task.id,
-            pid=self._context.pid,
+            pid=self._pid(task),
             state=READY if task.init.status == Status.RUNNING else NOT_READY,
             info=info,
             created_at=self._created_at,
@@ -144,6 +144,13 @@ class SandboxService:
         task = self._sandbox(api.SandboxMetricsRequest.decode(call.payload).sandbox_id)
         data = collect.stats(task) if task.vm is not None else collect.no_stats()
         return api.SandboxMetricsResponse(metrics=Metric(timestamp=_now(), id=task.id, data=data)).encode()
+
+    def _pid(self, task: Task) -> int:
+        """CRI names the namespaces of a Linux pod by this pid, which is one of the guest. Other sandboxes have no
+        process: it is the shim's."""
+        if task.vm is not None and task.vm.guest.sandbox_is_container:
+            return task.init.pid
+        return self._context.pid
 
     def _sandbox(self, id: str) -> Task:
         self._require_own_id(id)

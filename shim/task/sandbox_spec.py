@@ -33,8 +33,7 @@ def start_options(context: ShimContext) -> Options:
 def sandbox_platform(context: ShimContext) -> tuple[str, str]:
     """Operating system and architecture of the pod's containers, as the options or else the host have them.
 
-    CRI creates specs for this platform, and can do so only for its own system: on Linux they are Linux specs, which the
-    emulator runs.
+    CRI creates specs for this platform, and can do so only for its own system: on Linux they are Linux specs.
     """
     platform = start_options(context).values.sandbox_platform.lower()
     system, _, architecture = platform.partition("/")
@@ -47,21 +46,25 @@ def set_pod_annotations(spec: Spec, role: str, sandbox_id: str) -> None:
     spec.annotations.set_default(names.SANDBOX_ID, sandbox_id)
 
 
-def sandbox_spec(request: CreateSandboxRequest, options: Options) -> Spec:
-    """The normalized spec of the sandbox."""
+def sandbox_spec(request: CreateSandboxRequest, options: Options, pod: PodSandboxConfig, platform: str) -> Spec:
+    """The normalized spec of the sandbox. `platform` is the operating system of the pod's containers."""
     spec = _load_spec(request.bundle_path)
-    for key, value in [*_pod_annotations(request).items(), *request.annotations.items()]:
+    for key, value in [*pod.annotations.items(), *request.annotations.items()]:
         spec.annotations.set(key, value)
     set_pod_annotations(spec, oci.SANDBOX, request.sandbox_id)
     values = spec.document.values
-    if not spec.has_linux:
+    if is_linux(spec, platform):
+        from shim.task import linux_sandbox
+
+        linux_sandbox.complete(spec, request, pod)
+    elif not spec.has_linux:
         windows = values["windows"] = values.get("windows") or {}
         # A path is a network namespace of Linux, which is nothing to HCS.
         if request.netns_path and "/" not in request.netns_path:
             network = windows["network"] = windows.get("network") or {}
             network.setdefault("networkNamespace", request.netns_path)
     normalize.normalize_spec(spec, options)
-    if spec.is_isolated and not request.rootfs and not spec.windows.texts("layerFolders"):
+    if spec.is_isolated and not spec.is_lcow and not request.rootfs and not spec.windows.texts("layerFolders"):
         # CRI gives no image to a sandbox of the shim's own; the VM boots from what the runtime's options name.
         boot_files = options.values.boot_files_root_path
         if not boot_files:
@@ -80,9 +83,15 @@ def _load_spec(bundle: str) -> Spec:
     return oci.Spec({"ociVersion": "1.0.2"})
 
 
-def _pod_annotations(request: CreateSandboxRequest) -> dict[str, str]:
-    """Of CRI's options. Those of other clients are theirs."""
+def is_linux(spec: Spec, platform: str) -> bool:
+    """Whether the pod's containers are Linux containers. CRI gives no spec, and creates those of the containers for the
+    `platform` that the shim has answered."""
+    return spec.has_linux or (platform == "linux" and not spec.has_windows)
+
+
+def pod_config(request: CreateSandboxRequest) -> PodSandboxConfig:
+    """CRI's configuration of the pod. Other clients have options of their own, which say nothing here."""
     packed = request.options
     if packed is None or type_name(packed) != PodSandboxConfig.FULL_NAME:
-        return {}
-    return PodSandboxConfig.decode(packed.value).annotations
+        return PodSandboxConfig()
+    return PodSandboxConfig.decode(packed.value)

@@ -15,14 +15,13 @@ containerd may restart at any time and open any number of connections.
 
 from __future__ import annotations
 
-from _thread import start_new_thread
-
 from shim import spans
 from shim.api.wire import read_string_entry, varint
 from shim.logs import DEBUG
 from shim.platform import daemon
 from shim.task.errors import to_status, unimplemented
 from shim.task.pod import Pod
+from shim.threads import run_soon
 from shim.ttrpc import status
 from shim.ttrpc.server import Call, Method
 from shim.ttrpc.status import StatusError
@@ -196,7 +195,7 @@ class TaskService:
         if self._pod.is_released:
             self._context.request_shutdown(request.now)
         else:
-            start_new_thread(self._stop_all, (request.now,))
+            run_soon(self._stop_all, request.now)
         return deferred
 
     def _stop_all(self, now: bool) -> None:

@@ -1,7 +1,8 @@
-"""The mapping of `Kill.signal` to console control events.
+"""The mapping of `Kill.signal` to what a guest or HCS delivers.
 
-The task API has Unix signal numbers; a Windows process has console control events and termination. The mapping is that
-of Microsoft's shim, so that an image's stop signal keeps its meaning. Note that 0 is Ctrl-C, not a liveness probe.
+The task API has Unix signal numbers. A Linux process in a VM gets them as they are. A Windows process has console
+control events and termination. The mapping is that of Microsoft's shim, so that an image's stop signal keeps its
+meaning. Note that for Windows 0 is Ctrl-C, not a liveness probe.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from shim.task.errors import failed_precondition
 
 SIGKILL = 9
+LAST_LINUX_SIGNAL = 31
 
 # Signal number -> HCS's name of the console event. SIGKILL terminates the process.
 CONSOLE_EVENTS = {
@@ -29,6 +31,15 @@ def terminate_only(signal: int) -> None:
     """For a guest that cannot send console events: SIGABRT, SIGKILL and SIGTERM terminate, others are refused."""
     if signal not in (6, SIGKILL, 15):
         raise failed_precondition(f"signal {signal}: invalid signal value, this guest takes 6, 9 and 15")
+
+
+def linux_signal(signal: int) -> int | None:
+    """A signal for a Linux process, or None for SIGKILL. Real-time signals are refused."""
+    if not 1 <= signal <= LAST_LINUX_SIGNAL:
+        raise failed_precondition(
+            f"signal {signal}: invalid signal value, a Linux process in a VM takes 1 to {LAST_LINUX_SIGNAL}"
+        )
+    return None if signal == SIGKILL else signal
 
 
 def console_event(signal: int) -> str | None:

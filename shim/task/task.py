@@ -16,7 +16,7 @@ container, while the rest of the output is awaited.
 from __future__ import annotations
 
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.api.types import Status
 from shim.task import exit_record
@@ -30,8 +30,9 @@ from shim.task.errors import (
     unimplemented,
 )
 from shim.task.one_shot import OneShotEvent
-from shim.task.process import NOT_STARTED_EXIT, Process
+from shim.task.process import CALL_TIMEOUT, LOST_EXIT_TIMEOUT, NOT_STARTED_EXIT, Process
 from shim.task.signals import SIGKILL, console_event
+from shim.threads import run_parallel, run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ EXEC_DRAIN_TIMEOUT = 10.0
 # STATUS_COMMITMENT_LIMIT: the exit code of a process that exceeds its container's memory limit. Windows reports no
 # such event; CRI calls the container OOMKilled if we publish it.
 COMMITMENT_LIMIT = 0xC000012D
+# The exit code of a Linux process that SIGKILL has ended.
+KILLED_EXIT = 128 + SIGKILL
 
 
 class Task:
@@ -71,7 +74,7 @@ class Task:
         *,
         is_pod_member: bool = False,
         vm: Vm | None = None,
-        console_event_for: Callable[[int], str | None] = console_event,
+        console_event_for: Callable[[int], str | int | None] = console_event,
     ) -> None:
         """`parameters` are those of the init process. `vm` is the utility VM that belongs to this task alone."""
         self.id = id
@@ -80,7 +83,7 @@ class Task:
         self.is_pod_member = is_pod_member
         self.vm = vm
         self.deleted = False
-        #: As `ProcessOwner` has it: which console event a signal stands for.
+        #: As `ProcessOwner` has it: what a signal stands for.
         self.console_event_for = console_event_for
         #: How long output of this task waits for a reader that closed its end; 0 is without limit.
         self.io_retry_seconds = 0
@@ -97,6 +100,8 @@ class Task:
         #: `last_stats` will not change any more.
         self.stats_final = OneShotEvent()
         self.last_processes: list[Document] = []
+        #: Of a Linux container: how many processes its guest's kernel has killed for want of memory; None: unknown.
+        self._oom_kills: int | None = None
         self.init = Process(id, id, bundle, io, parameters, self, log)
 
     def publish_created(self, request: CreateTaskRequest) -> None:
@@ -125,8 +130,8 @@ class Task:
 
     @property
     def _is_vm_sandbox(self) -> bool:
-        """The sandbox of a pod in a VM, which has no container."""
-        return self.vm is not None and self.is_pod_member
+        """The sandbox of a pod in a VM, which has no container if the pod's containers are Windows ones."""
+        return self.vm is not None and self.is_pod_member and not self.vm.guest.sandbox_is_container
 
     def start(self, exec_id: str) -> int:
         return self.process(exec_id).start()
@@ -162,12 +167,22 @@ class Task:
             # A process of a paused container may not exit before the container is resumed.
             self._try("resume paused container", self.resume)
         if all_processes:
-            for member in self.processes()[1:]:
-                try:
-                    member.kill(signal)
-                except Exception as error:
-                    self._log.debug("failed to signal exec", tid=self.id, eid=member.exec_id, error=error)
+            self._signal_execs(signal)
         process.kill(signal)
+
+    def _signal_execs(self, signal: int) -> None:
+        """In parallel, with one timeout, as `_terminate_execs`."""
+
+        def deliver(process: Process) -> Callable[[], None]:
+            def kill() -> None:
+                try:
+                    process.kill(signal)
+                except Exception as error:
+                    self._log.debug("failed to signal exec", tid=self.id, eid=process.exec_id, error=error)
+
+            return kill
+
+        run_parallel([deliver(process) for process in self.processes()[1:]], CALL_TIMEOUT)
 
     # Pause and resume.
 
@@ -226,11 +241,10 @@ class Task:
 
     def _container_exited(self) -> None:
         """In a thread of the bindings, which must not block."""
-        start_new_thread(self._mark_processes_lost, ())
+        run_soon(self._mark_processes_lost)
 
     def _mark_processes_lost(self) -> None:
-        for process in self.processes():
-            process.mark_container_lost()
+        _mark_lost(self.processes())
 
     # The owner of its processes.
 
@@ -266,29 +280,64 @@ class Task:
             self._stopping = True
             execs = list(self._execs.values())
         self._try("write exit record", self._record_exit)
-        for process in execs:
-            self._try("terminate exec", process.terminate_with_init)
+        self._terminate_execs([process for process in execs if not process.stopped.is_set])
         _wait_all([process.stopped for process in execs], EXEC_EXIT_TIMEOUT)
         if self.init.started:
             self._try("sample the last stats", self._sample_last_stats)
         self.stats_final.set()
 
+    def _terminate_execs(self, execs: list[Process]) -> None:
+        """In parallel, with one timeout: HCS or a guest may not answer, and there may be many of them."""
+
+        def terminate(process: Process) -> Callable[[], None]:
+            return lambda: self._try("terminate exec", process.terminate_with_init)
+
+        calls = [terminate(process) for process in execs]
+        if len(calls) == 1:
+            calls[0]()
+        elif not run_parallel(calls, CALL_TIMEOUT):
+            self._log.warning("not all execs could be terminated in time", tid=self.id, execs=len(execs))
+
     def _finish_execs(self) -> None:
         """The container is torn down: no exec runs any more. Wait until each has published its exit."""
         execs = self.processes()[1:]
         _wait_all([process.stopped for process in execs], EXIT_NOTIFICATION_TIMEOUT)
-        for process in execs:
-            process.mark_container_lost()
+        _mark_lost(execs)
         # A child process that held their stdio open has exited with the container: only slow readers are left.
         _wait_all([process.done for process in execs], EXEC_DRAIN_TIMEOUT)
 
     def _publish_exit(self, process: Process) -> None:
+        if self.container.is_linux:
+            self._publish_linux_oom(process)
         # The job object of a host-process container reports that its limit was hit; any exit code may follow.
-        breached = process.exit_status != 0 and self.container.memory_breached
-        if process.exit_status == COMMITMENT_LIMIT or breached:
+        elif process.exit_status == COMMITMENT_LIMIT or (process.exit_status != 0 and self.container.memory_breached):
             self._events.publish_oom()
         self._events.publish_exited(process)
         self._log.info("task exited" if process.is_init else "exec exited", **_exit_fields(process))
+
+    def _publish_linux_oom(self, process: Process) -> None:
+        """Guests report no such event. They count the processes that the kernel killed; where they do not, a process
+        that was killed, and not by a client, counts as one."""
+        if process.exit_status != KILLED_EXIT or process.stop_requested:
+            return
+        if not self._stopping:  # an exec, while the container runs
+            self._try("read the number of OOM kills", self._sample_last_stats)
+        if self._oom_kills is None:
+            self._events.publish_oom()
+
+    def _note_oom_kills(self, statistics: Document | None) -> None:
+        """Publish an OOM event if there were more OOM kills than at the last time."""
+        if not statistics or not self.container.is_linux:
+            return
+        from shim.task.stats.linux_messages import oom_kills
+
+        kills = oom_kills(statistics)
+        if kills is None:
+            return
+        with self._lock:
+            before, self._oom_kills = self._oom_kills or 0, kills
+        if kills > before:
+            self._events.publish_oom()
 
     def _sample_last_stats(self) -> None:
         try:
@@ -322,10 +371,17 @@ class Task:
             of_vm = self.vm.properties("Statistics", "Memory", timeout=PROPERTIES_TIMEOUT)
         last_of_container, last_of_vm = self.last_stats
         self.last_stats = (of_container or last_of_container, of_vm or last_of_vm)
+        self._note_oom_kills(of_container)
 
 
 def _exit_fields(process: Process) -> dict[str, object]:
     return {**process.log_fields(), "exit-status": process.exit_status}
+
+
+def _mark_lost(processes: list[Process]) -> None:
+    deadline = time.monotonic() + LOST_EXIT_TIMEOUT
+    for process in processes:
+        process.mark_container_lost(deadline)
 
 
 def _wait_all(events: list[OneShotEvent], timeout: float) -> None:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import os
-from _thread import start_new_thread
+from time import perf_counter_ns
 
+from shim import spans
 from shim.api import shimdiag as api
 from shim.api.inspect import InspectRequest, InspectResponse
 from shim.api.types import Status
@@ -28,7 +29,9 @@ from shim.task.diagnostics import stacks
 from shim.task.errors import failed_precondition, invalid_argument
 from shim.task.process import Process
 from shim.task.signals import SIGKILL
+from shim.task.stats.vm_messages import working_set
 from shim.task.stdio.process_io import open_stdio
+from shim.threads import run_soon
 from shim.version import VERSION
 
 TYPE_CHECKING = False
@@ -104,8 +107,10 @@ def share(pod: Pod, context: ShimContext, call: Call) -> bytes:
     vm = pod.vm
     if vm is None or vm.has_exited:
         raise failed_precondition(f"{context.id!r} has no running utility VM to share {request.host_path!r} with")
-    if not is_absolute_in_container(request.uvm_path):
-        raise invalid_argument(f"uvm_path is {request.uvm_path!r}: give an absolute path in the VM, such as C:\\shared")
+    linux = vm.guest.os_type == "linux"
+    if not (request.uvm_path.startswith("/") if linux else is_absolute_in_container(request.uvm_path)):
+        example = "/shared" if linux else "C:\\shared"
+        raise invalid_argument(f"uvm_path is {request.uvm_path!r}: give an absolute path in the VM, such as {example}")
     if not host.exists(request.host_path):
         raise invalid_argument(f"host_path is {request.host_path!r}, which is not on this host: give one that is")
     lease = vm.shares.add(os.path.realpath(request.host_path), read_only=request.read_only)
@@ -150,7 +155,7 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
 
     def cancelled() -> None:
         process.done.remove_callback(answer)
-        start_new_thread(_kill, (process,))
+        run_soon(_kill, process)
 
     deferred = call.defer(cancelled)
     process.done.add_callback(answer)
@@ -176,7 +181,7 @@ class _DiagnosticOwner:
         except OSError as error:
             raise invalid_argument(f"{request.args[0]!r} cannot be run on the host: {error}") from error
 
-    def console_event_for(self, signal: int) -> str | None:
+    def console_event_for(self, signal: int) -> str | int | None:
         return None
 
     def publish_started(self, process: Process) -> None:
@@ -226,26 +231,46 @@ def inspect(pod: Pod, context: ShimContext, call: Call) -> bytes:
         "debug": context.debug,
         "hcs": os.environ.get("HCS_EMULATOR_DIR", ""),
         "options": context.options_type,
-        "tasks": [_task(task, request.properties) for task in pod.tasks()],
+        "tasks": [_task(task, request.properties, request.stats) for task in pod.tasks()],
         "creating": pod.creating(),
-        "vm": None if vm is None else _vm(vm, request.properties),
+        "events": {"queued": context.publisher.queued, "dropped": context.publisher.dropped},
+        "in_flight": _in_flight(),
+        "vm": None if vm is None else _vm(vm, request.properties, request.stats),
     }
     return InspectResponse(json=json.dumps(found)).encode()
 
 
-def _task(task: Task, properties: bool) -> dict[str, object]:
+def _task(task: Task, properties: bool, stats: bool) -> dict[str, object]:
     init, *execs = task.processes()
     found: dict[str, object] = {
         "id": task.id,
         "bundle": task.bundle,
         "is_pod_member": task.is_pod_member,
+        "isolation": task.container.isolation,
         "deleted": task.deleted,
         **_process(init),
         "execs": [{"id": one.exec_id, **_process(one)} for one in execs],
     }
     if properties:
         found["properties"] = _query(lambda: task.container.system.properties(timeout=PROPERTIES_SECONDS))
+    if stats and init.status == Status.RUNNING:
+        found["stats"] = _query(lambda: _task_stats(task))
     return found
+
+
+def _in_flight() -> list[dict[str, object]]:
+    """Calls in progress; only if spans are recorded."""
+    now = perf_counter_ns()
+    return [
+        {
+            "name": root.name.removeprefix(spans.RPC),
+            "task": root.task,
+            "exec": root.exec,
+            "seconds": (now - root.begin) / 1e9,
+        }
+        for root in spans.open_roots()
+        if root.name != spans.RPC + "Shim"
+    ]
 
 
 def _process(process: Process) -> dict[str, object]:
@@ -259,7 +284,31 @@ def _process(process: Process) -> dict[str, object]:
     }
 
 
-def _vm(vm: Vm, properties: bool) -> dict[str, object]:
+def _task_stats(task: Task) -> dict[str, int]:
+    """In the form of HCS, or of the guest of a Linux container."""
+    document = task.container.statistics(PROPERTIES_SECONDS) or {}
+    if task.container.is_linux:
+        usage = (document.get("cpu") or {}).get("usage") or {}
+        memory = (document.get("memory") or {}).get("usage") or {}
+        return {"cpu_ns": usage.get("total", 0), "memory_bytes": memory.get("usage", 0)}
+    processor, memory = document.get("Processor") or {}, document.get("Memory") or {}
+    return {
+        "cpu_ns": processor.get("TotalRuntime100ns", 0) * 100,
+        "memory_bytes": memory.get("MemoryUsagePrivateWorkingSetBytes", 0),
+    }
+
+
+def _vm_stats(vm: Vm) -> dict[str, int]:
+    document = vm.properties("Statistics", "Memory", timeout=PROPERTIES_SECONDS)
+    memory = (document.get("Memory") or {}).get("VirtualMachineMemory") or {}
+    processor = (document.get("Statistics") or {}).get("Processor") or {}
+    return {
+        "cpu_ns": processor.get("TotalRuntime100ns", 0) * 100,
+        "memory_bytes": working_set(memory, vm.settings.physically_backed),
+    }
+
+
+def _vm(vm: Vm, properties: bool, stats: bool) -> dict[str, object]:
     found: dict[str, object] = {
         "id": vm.id,
         "runtime_id": vm.runtime_id,
@@ -269,6 +318,8 @@ def _vm(vm: Vm, properties: bool) -> dict[str, object]:
     }
     if properties:
         found["properties"] = _query(lambda: vm.properties(timeout=PROPERTIES_SECONDS))
+    if stats and not vm.has_exited:
+        found["stats"] = _query(lambda: _vm_stats(vm))
     return found
 
 

@@ -12,7 +12,9 @@ exits and deletes are dropped only when there is nothing else, since a client th
 from __future__ import annotations
 
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
+
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,18 +88,23 @@ class _WakeEvent:
 
 
 class Publisher:
-    """The queue and its thread. `connect` opens an `EventTransport`, and is called again after each failure."""
+    """The queue and its thread. `connect` opens an `EventTransport`, and is called again after each failure. `observe`
+    is called with each event; it must not block."""
 
     def __init__(
         self,
         connect: Callable[[], EventTransport],
         log: Log,
+        observe: Callable[[str, Event], object] | None = None,
         *,
         limit: int = MAX_QUEUED,
         idle_timeout: float = IDLE_TIMEOUT,
     ) -> None:
         self._connect = connect
         self._log = log
+        self._observe = observe
+        #: How many events containerd did not get, because the queue was full or they were too old.
+        self.dropped = 0
         self._limit = limit
         self._idle_timeout = idle_timeout
         self._lock = allocate_lock()
@@ -118,11 +125,14 @@ class Publisher:
                 return
             if len(self._queue) >= self._limit:
                 dropped = self._drop_one()
+                self.dropped += 1
             self._queue.append(queued)
             if not self._running:
-                start_new_thread(self._run, ())
+                run_soon(self._run)
                 self._running = True
         self._work.set()
+        if self._observe is not None:
+            self._observe(topic, event)
         if dropped is not None:
             self._log.warning("event queue full, dropping event", topic=dropped.topic)
 
@@ -140,6 +150,11 @@ class Publisher:
             lost = len(self._queue)
         if lost:
             self._log.warning("shutting down with undelivered events", count=lost)
+
+    @property
+    def queued(self) -> int:
+        """How many events wait for containerd."""
+        return len(self._queue)
 
     def _drop_one(self) -> QueuedEvent:
         # The head may be in transit: it stays.
@@ -170,6 +185,7 @@ class Publisher:
             if error is None:
                 pause = FIRST_PAUSE
             elif time.monotonic() - queued.queued_at > MAX_AGE:
+                self.dropped += 1
                 self._log.warning("event too old, dropping event", topic=queued.topic, error=error)
             else:
                 self._log.debug("failed to publish event, retrying", topic=queued.topic, error=error)

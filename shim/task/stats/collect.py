@@ -37,6 +37,8 @@ def stats(task: Task) -> Any:
     if document is None and of_vm is None:
         raise not_found(f"failed to fetch stats: task '{task.id}' is {task.init.state_name} and has no stats")
     backed = task.vm is not None and task.vm.settings.physically_backed
+    if document is not None and task.container.is_linux:
+        return _linux_stats(task, document, of_vm, backed)
     if needs_cgroup_metrics(under_cri=task.is_pod_member):
         running = sum(process.status == Status.RUNNING for process in task.processes())
         if document is None:
@@ -45,6 +47,16 @@ def stats(task: Task) -> Any:
         return cgroup_metrics(document, processes, task.memory_limit)
     vm = vm_statistics(of_vm, backed) if of_vm else None
     return statistics(windows_statistics(document) if document else None, vm)
+
+
+def _linux_stats(task: Task, document: Document, of_vm: Document | None, backed: bool) -> Any:
+    from shim.api.packing import pack
+    from shim.task.stats.linux_messages import metrics
+
+    found = metrics(document)
+    if needs_cgroup_metrics(under_cri=task.is_pod_member):
+        return pack(found)
+    return statistics(None, vm_statistics(of_vm, backed) if of_vm else None, found)
 
 
 def no_stats() -> Any:

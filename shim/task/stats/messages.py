@@ -13,16 +13,21 @@ from shim.task.stats.hcs_time import timestamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from shim.api import cgroups_v1
     from shim.api.wellknown import Any
     from shim.task.interfaces import Document
+
+# How cgroups report that there is no limit.
+UNLIMITED = (1 << 64) - 1
 
 
 def statistics(
     windows: runhcs_stats.WindowsContainerStatistics | None,
     vm: runhcs_stats.VirtualMachineStatistics | None = None,
+    linux: cgroups_v1.Metrics | None = None,
 ) -> Any:
     """The stats of a container, of its own VM, or of both; packed as Microsoft's shim does."""
-    return pack(runhcs_stats.Statistics(windows=windows, vm=vm))
+    return pack(runhcs_stats.Statistics(windows=windows, linux=linux, vm=vm))
 
 
 def windows_statistics(document: Document) -> runhcs_stats.WindowsContainerStatistics:
@@ -63,7 +68,7 @@ def cgroup_metrics(document: Document, processes: int, memory_limit: int = 0) ->
         ),
         memory=cgroups_v2.MemoryStat(
             usage=memory.get("MemoryUsageCommitBytes", 0),
-            usage_limit=memory_limit,
+            usage_limit=memory_limit or UNLIMITED,
             max_usage=memory.get("MemoryUsageCommitPeakBytes", 0),
             anon=memory.get("MemoryUsagePrivateWorkingSetBytes", 0),
         ),
@@ -77,5 +82,6 @@ def cgroup_metrics(document: Document, processes: int, memory_limit: int = 0) ->
                 )
             ]
         ),
+        memory_events=cgroups_v2.MemoryEvents(),
     )
     return pack(metrics)

@@ -35,13 +35,14 @@ so long is abandoned, and later output of the process is discarded.
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from time import monotonic, sleep
 
 from shim.platform import stdio_endpoints as platform
 from shim.task.errors import failed_precondition, unknown
 from shim.task.one_shot import OneShotEvent
 from shim.task.stdio import log_uri
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,12 +225,8 @@ class Stdio:
         pump, on_end = self._stdin_pump, self._on_stdin_end
         sink = None if pump is None else pump.take_sink()
         if on_end is not None and not self._closed:
-            try:
-                start_new_thread(self._close_process_stdin, (on_end, sink))
-                return
-            except RuntimeError:
-                pass  # no more threads: without the call, closing our end is all that can be done
-        if sink is not None:
+            run_soon(self._close_process_stdin, on_end, sink)
+        elif sink is not None:
             platform.close(sink)
 
     def _close_process_stdin(self, on_end: Callable[[], None], sink: int | None) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MEMORY = "Container/Memory/SizeInMB"
 PROCESSOR = "Container/Processor"
+VM_MEMORY = "VirtualMachine/ComputeTopology/Memory/SizeInMB"
 MOUNTS = "Container/MappedDirectories"
 MODIFY_TIMEOUT = 30.0
 # 20H2. HCS of older builds does not change processor limits.
@@ -48,6 +49,11 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
 
         documents = iter(vm.modify_requests(kind, _parse(value), request.annotations))
         modify = task.vm.modify
+    elif task.container.is_linux:
+        from shim.task.update import linux
+
+        linux.apply(task, kind, _parse(value), MODIFY_TIMEOUT)
+        return
     else:
         documents = modify_requests(kind, value, host.processors(), task.id, in_vm=task.container.in_vm)
         modify = task.container.system.modify
@@ -69,6 +75,8 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
                 where = "hyperV" if task.container.in_vm else "process isolated"
                 raise unknown(f"failed to add mount to {where} container: {error}") from error
             raise
+        if task.vm is not None and path == VM_MEMORY:
+            task.vm.guest.memory_changed()
         if path == MEMORY:
             task.memory_limit = document["Settings"] * _MIB
     if task.vm is None and kind == "WindowsResources" and _part(_parse(value), "cpu").get("affinity"):
