@@ -12,13 +12,14 @@ class NamespaceMode:
 
 
 class PodSandboxConfig(Message):
-    __slots__ = ("metadata", "hostname", "log_directory", "labels", "annotations", "linux")
+    __slots__ = ("metadata", "hostname", "log_directory", "dns_config", "labels", "annotations", "linux")
     FULL_NAME = "runtime.v1.PodSandboxConfig"
 
-    def __init__(self, *, metadata: PodSandboxMetadata | None = None, hostname: str = "", log_directory: str = "", labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, linux: LinuxPodSandboxConfig | None = None) -> None:
+    def __init__(self, *, metadata: PodSandboxMetadata | None = None, hostname: str = "", log_directory: str = "", dns_config: DNSConfig | None = None, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None, linux: LinuxPodSandboxConfig | None = None) -> None:
         self.metadata = metadata
         self.hostname = hostname
         self.log_directory = log_directory
+        self.dns_config = dns_config
         self.labels: dict[str, str] = {} if labels is None else labels
         self.annotations: dict[str, str] = {} if annotations is None else annotations
         self.linux = linux
@@ -39,6 +40,12 @@ class PodSandboxConfig(Message):
                 self.hostname, pos = read_string(data, pos, end)
             elif tag == 26:
                 self.log_directory, pos = read_string(data, pos, end)
+            elif tag == 34:
+                pos, stop = read_length(data, pos, end)
+                if self.dns_config is None:
+                    self.dns_config = DNSConfig()
+                self.dns_config.merge(data, pos, stop)
+                pos = stop
             elif tag == 50:
                 pos, stop = read_length(data, pos, end)
                 key, text = read_string_entry(data, pos, stop)
@@ -66,6 +73,8 @@ class PodSandboxConfig(Message):
             out.append(put_string(b'\x12', self.hostname))
         if self.log_directory:
             out.append(put_string(b'\x1a', self.log_directory))
+        if self.dns_config is not None:
+            out.append(put_bytes(b'"', self.dns_config.encode()))
         for key in sorted(self.labels):
             out.append(put_bytes(b'2', put_string(b'\n', key) + put_string(b'\x12', self.labels[key])))
         for key in sorted(self.annotations):
@@ -116,12 +125,51 @@ class PodSandboxMetadata(Message):
         return b"".join(out)
 
 
+class DNSConfig(Message):
+    __slots__ = ("servers", "searches", "options")
+    FULL_NAME = "runtime.v1.DNSConfig"
+
+    def __init__(self, *, servers: list[str] | None = None, searches: list[str] | None = None, options: list[str] | None = None) -> None:
+        self.servers: list[str] = [] if servers is None else servers
+        self.searches: list[str] = [] if searches is None else searches
+        self.options: list[str] = [] if options is None else options
+
+    def merge(self, data: bytes, pos: int, end: int) -> None:
+        while pos < end:
+            tag = data[pos]
+            pos += 1
+            if tag > 127:
+                tag, pos = read_tag(data, pos, end)
+            if tag == 10:
+                item_1, pos = read_string(data, pos, end)
+                self.servers.append(item_1)
+            elif tag == 18:
+                item_2, pos = read_string(data, pos, end)
+                self.searches.append(item_2)
+            elif tag == 26:
+                item_3, pos = read_string(data, pos, end)
+                self.options.append(item_3)
+            else:
+                pos = skip(data, pos, end, tag)
+
+    def encode(self) -> bytes:
+        out: list[bytes] = []
+        for item_1 in self.servers:
+            out.append(put_string(b'\n', item_1))
+        for item_2 in self.searches:
+            out.append(put_string(b'\x12', item_2))
+        for item_3 in self.options:
+            out.append(put_string(b'\x1a', item_3))
+        return b"".join(out)
+
+
 class LinuxPodSandboxConfig(Message):
-    __slots__ = ("security_context",)
+    __slots__ = ("security_context", "sysctls")
     FULL_NAME = "runtime.v1.LinuxPodSandboxConfig"
 
-    def __init__(self, *, security_context: LinuxSandboxSecurityContext | None = None) -> None:
+    def __init__(self, *, security_context: LinuxSandboxSecurityContext | None = None, sysctls: dict[str, str] | None = None) -> None:
         self.security_context = security_context
+        self.sysctls: dict[str, str] = {} if sysctls is None else sysctls
 
     def merge(self, data: bytes, pos: int, end: int) -> None:
         while pos < end:
@@ -135,6 +183,11 @@ class LinuxPodSandboxConfig(Message):
                     self.security_context = LinuxSandboxSecurityContext()
                 self.security_context.merge(data, pos, stop)
                 pos = stop
+            elif tag == 26:
+                pos, stop = read_length(data, pos, end)
+                key, text = read_string_entry(data, pos, stop)
+                self.sysctls[key] = text
+                pos = stop
             else:
                 pos = skip(data, pos, end, tag)
 
@@ -142,6 +195,8 @@ class LinuxPodSandboxConfig(Message):
         out: list[bytes] = []
         if self.security_context is not None:
             out.append(put_bytes(b'\x12', self.security_context.encode()))
+        for key in sorted(self.sysctls):
+            out.append(put_bytes(b'\x1a', put_string(b'\n', key) + put_string(b'\x12', self.sysctls[key])))
         return b"".join(out)
 
 

@@ -5,11 +5,12 @@ from shim.api.wire import Message, put_string, read_string, read_tag, read_varin
 
 
 class InspectRequest(Message):
-    __slots__ = ("properties",)
+    __slots__ = ("properties", "stats")
     FULL_NAME = "runhcs.inspect.v1.InspectRequest"
 
-    def __init__(self, *, properties: bool = False) -> None:
+    def __init__(self, *, properties: bool = False, stats: bool = False) -> None:
         self.properties = properties
+        self.stats = stats
 
     def merge(self, data: bytes, pos: int, end: int) -> None:
         while pos < end:
@@ -20,6 +21,9 @@ class InspectRequest(Message):
             if tag == 8:
                 value, pos = read_varint(data, pos, end)
                 self.properties = value != 0
+            elif tag == 16:
+                value, pos = read_varint(data, pos, end)
+                self.stats = value != 0
             else:
                 pos = skip(data, pos, end, tag)
 
@@ -27,6 +31,8 @@ class InspectRequest(Message):
         out: list[bytes] = []
         if self.properties:
             out.append(b'\x08\x01')
+        if self.stats:
+            out.append(b'\x10\x01')
         return b"".join(out)
 
 
