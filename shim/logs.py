@@ -111,6 +111,11 @@ def _value(value: object) -> str:
     return text if _BARE.issuperset(text) else quote(text)
 
 
+def _name(name: str) -> str:
+    """logrus writes names as they are. A name that is no word could end the line and begin another: it is quoted."""
+    return name if name and _BARE.issuperset(name) else quote(name)
+
+
 def _plain(value: object) -> str:
     """A value as Go's fmt.Sprint shows it."""
     if isinstance(value, str):
@@ -151,7 +156,7 @@ def format_line(nanoseconds: int, level: int, message: str, fields: dict[str, ob
         parts.append(f"msg={_value(message)}")
     # logrus renames a field that would hide one of its own.
     shown = {f"fields.{name}" if name in ("time", "level", "msg") else name: value for name, value in fields.items()}
-    parts += [f"{name}={_value(shown[name])}" for name in sorted(shown)]
+    parts += [f"{_name(name)}={_value(shown[name])}" for name in sorted(shown)]
     line = " ".join(parts).encode("utf-8", "replace")
     if len(line) > MAX_LINE:
         line = line[:MAX_LINE].decode("utf-8", "ignore").encode() + b"... (cut)"

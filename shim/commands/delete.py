@@ -37,6 +37,7 @@ def run(flags: Flags) -> int:
     flags.require("namespace", "address", "publish-binary", "id", "bundle")
     _print_panic_log(flags.bundle)
     _release_all(flags.bundle)
+    _remove_user(flags.id)
     _remove_socket(flags)
     record = exit_record.read(flags.bundle)
     if record is None:
@@ -73,13 +74,34 @@ def _release_all(bundle: str) -> None:
         raise CommandError(leaked)
 
 
+def _remove_user(id: str) -> None:
+    """The user of a host process container that no ledger lists. As with Microsoft's shim, an error is only printed."""
+    if not daemon.CREATES_USERS:
+        return
+    from shim.platform import admin_events, jobs
+    from shim.platform.job_types import JobError
+
+    try:
+        jobs.remove_container_user(id)
+    except JobError as error:
+        files.write_stderr(f"{error}\n".encode())
+        admin_events.report(admin_events.RESOURCES_LEAKED, f"{id}: {error}")
+
+
 def _release(bundle: str, deadline: float) -> list[Failure]:
     """Release what the ledger lists. A daemon that shuts down releases the same: wait for it for a moment."""
     if not files.size(f"{bundle}/{LEDGER_FILE}"):
         return []
+    deadline_of_daemon = time.monotonic() + DAEMON_EXIT_TIMEOUT
+    try:
+        return _release_when_daemon_has_exited(bundle, deadline, deadline_of_daemon)
+    except OSError as error:
+        raise CommandError(f"cannot read {bundle}/{LEDGER_FILE}, what it lists is not released: {error}") from None
+
+
+def _release_when_daemon_has_exited(bundle: str, deadline: float, deadline_of_daemon: float) -> list[Failure]:
     from shim.container.ledger import Ledger
 
-    deadline_of_daemon = time.monotonic() + DAEMON_EXIT_TIMEOUT
     while (held := Ledger(bundle)).entries() and _daemon_is_exiting(bundle) and time.monotonic() < deadline_of_daemon:
         time.sleep(0.02)
     return held.release_all(deadline - time.monotonic())
@@ -88,8 +110,8 @@ def _release(bundle: str, deadline: float) -> list[Failure]:
 def _daemon_is_exiting(bundle: str) -> bool:
     """Whether it has removed its socket but its process still runs."""
     try:
-        pid = int(files.read(f"{bundle}/shim.pid", 32))
-        address = files.read(f"{bundle}/address", 4096).decode()
+        pid = int(files.read(f"{bundle}/shim.pid", 32, follow=False))
+        address = files.read(f"{bundle}/address", 4096, follow=False).decode()
     except (OSError, ValueError):
         return False
     return daemon.is_running(pid) and not endpoint.exists(address)
@@ -98,7 +120,7 @@ def _daemon_is_exiting(bundle: str) -> bool:
 def _print_panic_log(bundle: str) -> None:
     """Copy the daemon's panic log to stderr, for containerd's log."""
     try:
-        text = files.read(f"{bundle}/panic.log", PANIC_LIMIT)
+        text = files.read(f"{bundle}/panic.log", PANIC_LIMIT, follow=False)
         if text:
             from shim.platform import admin_events
 
@@ -113,7 +135,7 @@ def _remove_socket(flags: Flags) -> None:
     """Remove the socket of this id's own daemon, if that is dead. A pod member's address is its sandbox's: not ours."""
     own = endpoint.address_for(flags.address, flags.namespace, flags.id)
     try:
-        written = files.read(f"{flags.bundle}/address", 4096).decode()
+        written = files.read(f"{flags.bundle}/address", 4096, follow=False).decode()
         if endpoint.name_of(written) == endpoint.name_of(own):
             own = written  # the socket directory may have been another when it was started
     except (OSError, UnicodeDecodeError):

@@ -1,5 +1,5 @@
-"""`-info`: name and version of the shim, for `ctr plugins inspect-runtime` and for CRI, which runs it for every runtime
-when containerd starts."""
+"""`-info`: name, version and features of the shim, for `ctr plugins inspect-runtime` and for CRI, which runs it for
+every runtime when containerd starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from shim.api.introspection import RuntimeInfo, RuntimeVersion
 from shim.api.wellknown import Any
 from shim.api.wire import DecodeError
 from shim.commands import CommandError, read_stdin
-from shim.platform import files
+from shim.oci import options as runtime_options
+from shim.oci.errors import InvalidSpec
+from shim.oci.features import features
+from shim.platform import files, host
 from shim.version import NAME, VERSION
 
 
@@ -18,5 +21,17 @@ def run() -> int:
         options = Any.decode(data) if data else None
     except DecodeError as error:
         raise CommandError(f"stdin is not a protobuf Any with runtime options: {error}; give one, or nothing") from None
-    files.write_stdout(RuntimeInfo(name=NAME, version=RuntimeVersion(version=VERSION), options=options).encode())
+    info = RuntimeInfo(
+        name=NAME, version=RuntimeVersion(version=VERSION), options=options, features=features(_system(options))
+    )
+    files.write_stdout(info.encode())
     return 0
+
+
+def _system(options: Any | None) -> str:
+    """The operating system of the containers, as the options or else the host have it."""
+    try:
+        platform = runtime_options.decode(options).values.sandbox_platform.lower()
+    except InvalidSpec as error:
+        raise CommandError(str(error)) from None
+    return platform.partition("/")[0] or host.operating_system()

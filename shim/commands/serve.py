@@ -14,7 +14,7 @@ import sys
 import time
 from _thread import start_new_thread
 
-from shim import spans
+from shim import spans, threads
 from shim.commands import Bootstrap, CommandError, Flags, is_sandbox_bundle, read_bootstrap
 from shim.logs import Log, NullChannel
 from shim.platform import daemon, endpoint, files
@@ -31,8 +31,15 @@ if TYPE_CHECKING:
     import _socket
 
     from shim.task.events.publisher import EventTransport
+    from shim.telemetry import Telemetry
 
+# The address of the node agent, or 0 for no reports.
+AGENT_VARIABLE = "RUNHCS_AGENT"
+# When the launcher was started, in nanoseconds of `perf_counter`.
+BEGAN_VARIABLE = "RUNHCS_BEGAN"
 CALLS_TIMEOUT = 3.0
+# How many functions without a thread the log names.
+_SHOWN = 10
 # The response to Shutdown(now) itself must still be sent.
 CALLS_TIMEOUT_NOW = 0.3
 # containerd's first call is usually waiting: do not let the warm-up compete with it for the interpreter.
@@ -65,13 +72,15 @@ def serve(
     """Serve until shutdown is requested. `link` connects to the `start` that forked this process. Without a channel one
     is created, if the options request a text log."""
     spans_directory = _enable_spans()
+    telemetry = _enable_telemetry(flags, bundle, address, is_sandbox)
     shutdown = daemon.ShutdownRequest()
     shutdown.catch_signals()
+    threads.set_keeper(shutdown.wake)
     daemon.enable_fault_handler(stacks.all_threads)  # before a client can send SIGUSR1, which would kill us otherwise
     if channel is None and boot.log_text:
         channel = LogChannel(bundle, flags.namespace, flags.id)
     log = Log(channel or NullChannel(), boot.log_level, scrub_secrets=boot.scrub)
-    publisher = Publisher(lambda: _connect(flags, boot), log)
+    publisher = Publisher(lambda: _connect(flags, boot), log, None if telemetry is None else telemetry.add_event)
     server: Server | None = None
     try:
         context = ShimContext(
@@ -94,18 +103,37 @@ def serve(
         sys.setswitchinterval(daemon.SWITCH_INTERVAL)
         start_new_thread(server.serve, (endpoint.Listener(listener),))
         start_new_thread(_warm_up, (context, pod, flags, link))
-        shutdown.wait()
+        shutdown.wait(lambda: _start_waiting_threads(shutdown, log))
         log.debug("shutting down", now=shutdown.now)
     finally:
+        threads.set_keeper(None)
         # A client that finds no socket starts a new shim: no calls are accepted from here on.
         endpoint.remove(address)
         if server is not None:
             server.shutdown(CALLS_TIMEOUT_NOW if shutdown.now else CALLS_TIMEOUT)
         publisher.close()
+        if telemetry is not None:
+            telemetry.close()
         if spans_directory:
             _write_spans(spans_directory, flags.id, log)
         log.close()
-    return 0
+    return 1 if shutdown.failed else 0
+
+
+def _start_waiting_threads(shutdown: daemon.ShutdownRequest, log: Log) -> None:
+    """In the main thread, when it was woken: some work may have got no thread."""
+    if not threads.is_waiting():
+        return  # a signal
+    log.warning("cannot start a thread, trying again: the limit on processes or the memory is exhausted")
+    waiting = threads.start_waiting(lambda: shutdown.requested)
+    if waiting:
+        log.error(
+            f"no thread could be started for {threads.GIVE_UP_SECONDS:.0f} s, exiting: raise the limit on processes",
+            waiting=", ".join(waiting[:_SHOWN]),
+            count=len(waiting),
+        )
+        shutdown.failed = True
+        shutdown.request(now=True)
 
 
 def _enable_spans() -> str:
@@ -113,10 +141,48 @@ def _enable_spans() -> str:
     directory = files.environment(spans.VARIABLE)
     if directory:
         spans.enable()
-        library = sys.modules.get("shim.hcs_bindings.library")
-        if library is not None:  # imported by a standby
-            library.reset()
+        _trace_libraries()
     return directory
+
+
+def _trace_libraries() -> None:
+    library = sys.modules.get("shim.hcs_bindings.library")
+    if library is not None:  # imported by a standby
+        library.reset()
+
+
+def _enable_telemetry(flags: Flags, bundle: str, address: str, is_sandbox: bool) -> Telemetry | None:
+    """Report to the node agent, if one listens; otherwise nothing is imported. Called before the services are built."""
+    agent = files.environment(AGENT_VARIABLE) or endpoint.agent_address(address)
+    if agent == "0" or not endpoint.exists(agent):
+        return None
+    from shim.telemetry import Telemetry
+    from shim.version import VERSION
+
+    identity = {
+        "version": VERSION,
+        "pid": daemon.own_pid(),
+        "namespace": flags.namespace,
+        "id": flags.id,
+        "is_sandbox": is_sandbox,
+        "bundle": bundle,
+        "address": address,
+        # A standby has imported everything.
+        "start": "standby" if "shim.task.create" in sys.modules else "cold",
+    }
+    telemetry = Telemetry(agent, identity)
+    spans.enable(telemetry.add)
+    _trace_libraries()
+    return telemetry
+
+
+def _record_start(id: str) -> None:
+    """The time from the start of the launcher to the handover."""
+    began = files.environment(BEGAN_VARIABLE)
+    if began.isdigit() and spans.is_enabled():
+        root = spans.Root("start", id)
+        root.begin, root.end = int(began), time.perf_counter_ns()
+        spans.emit(root)
 
 
 def _write_spans(directory: str, id: str, log: Log) -> None:
@@ -134,22 +200,29 @@ def _warm_up(context: ShimContext, pod: Pod, flags: Flags, link: _socket.socket 
             context.log.warning("start died before the handover, shutting down")
             context.request_shutdown(now=True)
             return
+        _record_start(context.id)
         time.sleep(WARM_UP_DELAY)
-        from shim.version import VERSION
-
-        sink = event_sink(VERSION, _arguments(flags), lambda: _log_stacks(pod, context))
-        if sink is not None:
-            context.log.add_sink(sink)
-        context.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
+        daemon.announce_and_load(lambda: _announce(context, pod, flags))
         with spans.span("warm-up"):
             service.warm_up(context)
     except Exception as error:
-        # The call that needs the broken module will fail with the same error.
+        # A call that needs the broken module later imports it again, and reports its own error. A call that waits for
+        # this import gets the unfinished module: Python does not tell it of the failure, so it is in the log.
         _report(context.log, error)
     finally:
         # What is loaded now stays: the collector need not traverse it, nor touch its pages.
         gc.freeze()
         gc.enable()
+
+
+def _announce(context: ShimContext, pod: Pod, flags: Flags) -> None:
+    """The first lines of the log and of its event sink."""
+    from shim.version import VERSION
+
+    sink = event_sink(VERSION, _arguments(flags), lambda: _log_stacks(pod, context))
+    if sink is not None:
+        context.log.add_sink(sink)
+    context.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
 
 
 def _arguments(flags: Flags) -> list[str]:

@@ -62,7 +62,7 @@ def read_annotations(bundle: str) -> dict[str, object]:
 
     path = f"{bundle}/config.json"
     try:
-        spec = loads(files.read(path, CONFIG_LIMIT))
+        spec = loads(files.read(path, CONFIG_LIMIT, follow=False))
     except FileNotFoundError:
         raise CommandError(f"{bundle} has no config.json: run start in a container's bundle") from None
     except OSError as error:
@@ -176,7 +176,7 @@ def failure(step: str, error: OSError) -> CommandError:
 def last_panic_line(panic_log: str) -> str:
     """The last line of the panic log of a daemon that died while it started."""
     try:
-        lines = files.read(panic_log, 1 << 16).decode("utf-8", "replace").strip().splitlines()
+        lines = files.read(panic_log, 1 << 16, follow=False).decode("utf-8", "replace").strip().splitlines()
     except OSError:
         lines = []
     return lines[-1] if lines else f"it said nothing; try again, and look into {daemon.SYSTEM_LOG} if it persists"

@@ -36,6 +36,10 @@ class BaseContainer:
 
     #: Whether it runs in a utility VM.
     in_vm = False
+    #: As operators call it: process, hypervisor or hostprocess.
+    isolation = "process"
+    #: Whether its processes are those of a Linux guest.
+    is_linux = False
     if TYPE_CHECKING:
         system: Any
 
@@ -81,9 +85,17 @@ class BaseContainer:
             try:
                 if not self._torn_down:
                     self._torn_down = True
-                    self._teardown(self._stop_once())
+                    self._teardown(self._stop_or_warn())
             finally:
                 self._ending.release()
+
+    def _stop_or_warn(self) -> bool:
+        """What it holds is released whatever the stop raises."""
+        try:
+            return self._stop_once()
+        except Exception as error:
+            self._warn(f"failed to stop container {self.id}: {type(error).__name__}: {error}")
+            return False
 
     def _begin(self, what: str) -> bool:
         if self._ending.acquire(timeout=WAIT_SECONDS):
@@ -126,8 +138,19 @@ class ExitCallbacks:
         with self._lock:
             self.fired = True
             callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
+        run_all(callbacks)
+
+
+def run_all(steps: Iterable[Callable[[], object]]) -> None:
+    """Run every step, whatever another raises; then raise the first error."""
+    failure: Exception | None = None
+    for step in steps:
+        try:
+            step()
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
 
 
 def release_ledger(ledger: Ledger, warn: Warn, keep: Iterable[Entry] = ()) -> list[str]:

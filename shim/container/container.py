@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 
 from shim.container import affinity, compatibility, credentials, document, layers, mounts, network, process_document
-from shim.container.base import BaseContainer, ReleaseOnError, release_ledger
+from shim.container.base import BaseContainer, ReleaseOnError, release_ledger, run_all
 from shim.container.ledger import Ledger
 from shim.hcs_bindings import errors
 from shim.hcs_bindings.system import DEFAULT_TIMEOUT, ComputeSystem
@@ -64,15 +64,12 @@ class Container(BaseContainer):
         with span("document"):
             mapped = mounts.from_spec(spec)
             root_plan = layers.plan(spec, rootfs, bundle)
-            if spec.is_wcow:
-                compatibility.check_process(spec, root_plan)
+            compatibility.check_process(spec, root_plan)
             credential_spec = credentials.from_spec(spec)
             processors = affinity.parse(spec.windows.section("resources").section("cpu"))
             draft = document.draft(id, spec, mapped, host.processors(), warn)
             # The init's process document is checked now, before anything is acquired.
-            process_document.parameters(
-                spec.process, stdin=False, stdout=False, stderr=False, linux=spec.is_plain_linux
-            )
+            process_document.parameters(spec.process, stdin=False, stdout=False, stderr=False)
         for warning in spec.annotations.warnings:
             warn(warning)
         ledger = Ledger(bundle)
@@ -100,12 +97,7 @@ class Container(BaseContainer):
     def init_parameters(self, *, stdin: bool, stdout: bool, stderr: bool, terminal: bool | None = None) -> Document:
         """The process document of the spec's own process, with the requested pipes."""
         parameters = process_document.parameters(
-            self.spec.process,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            terminal=terminal,
-            linux=self.spec.is_plain_linux,
+            self.spec.process, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal
         )
         return process_document.keep_alive(parameters) if self.spec.pod_role == "sandbox" else parameters
 
@@ -114,13 +106,7 @@ class Container(BaseContainer):
     ) -> Document:
         """The process document of an exec (`shim.oci.spec.parse_process`)."""
         return process_document.parameters(
-            process,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            terminal=terminal,
-            linux=self.spec.is_plain_linux,
-            container=self.spec.process,
+            process, stdin=stdin, stdout=stdout, stderr=stderr, terminal=terminal, container=self.spec.process
         )
 
     def create_process(self, parameters: Document) -> Process:
@@ -164,8 +150,7 @@ class Container(BaseContainer):
     def _teardown(self, stopped: bool) -> None:
         if self._init_failed:
             self.system.close()
-        release_ledger(self.ledger, self._warn, keep=[self._entry])
-        self.system.close()
+        run_all([lambda: release_ledger(self.ledger, self._warn, keep=[self._entry]), self.system.close])
         if stopped:
             self.ledger.mark_released(self._entry)
 
@@ -177,7 +162,7 @@ class Container(BaseContainer):
                     return True
                 self.system.wait_exit(seconds)
                 return True
-            except errors.HcsError as error:
+            except Exception as error:
                 self._warn(f"container {self.id} did not stop: {error}")
         return False
 
@@ -186,12 +171,6 @@ def check(spec: Spec) -> None:
     """Refuse specs of other kinds of containers."""
     if spec.is_isolated:
         raise InvalidSpec("the spec requests a utility VM; this container would have none", FAILED_PRECONDITION)
-    if spec.is_plain_linux and not host.IS_EMULATED:
-        raise InvalidSpec(
-            "the spec has only a linux section: on Windows a Linux container needs a utility VM, "
-            "so use a runtime with SandboxIsolation = 1, or an image for Windows",
-            FAILED_PRECONDITION,
-        )
 
 
 def create_system(id: str, whole: Document, ledger: Ledger, entry: Entry) -> ComputeSystem:

@@ -61,8 +61,7 @@ def _path(directory: str, *names: str) -> str:
 
 def _from_version_file(path: str) -> int:
     try:
-        with open(files.native(path), encoding="utf-8") as file:
-            return windows_versions.parse(file.read(100).strip(), path)
+        return windows_versions.parse(files.read(path, 100, follow=False).decode().strip(), path)
     except (OSError, UnicodeDecodeError, InvalidSpec):
         return 0
 
@@ -72,7 +71,7 @@ def _from_registry(base: str) -> int:
 
     for names in _HIVES:
         try:
-            with open(files.native(_path(base, *names)), "rb", buffering=0) as file:
+            with open(files.open_regular(_path(base, *names), follow=False), "rb", buffering=0) as file:
                 text = Hive(file).text(_KEY, _VALUE)
             build = windows_versions.parse(text, _VALUE)
         except (OSError, HiveError, InvalidSpec):

@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 
 from shim.lean_json import loads
-from shim.oci.annotations.table import warn_once
 from shim.oci.errors import FAILED_PRECONDITION, InvalidSpec
 from shim.platform import host
 
@@ -151,13 +150,9 @@ class WindowsLayers:
 
 def plan(spec: Spec, rootfs: Sequence[Mount], bundle: str) -> Plan:
     if spec.root.flag("readonly"):
-        if spec.is_plain_linux:  # CRI's pause containers have it
-            warning = "root.readonly has no effect: HCS has no read-only root, and the emulator none for Linux specs"
-            warn_once(spec, warning)
-        else:
-            raise InvalidSpec(
-                "invalid container spec - readonly is not supported for Windows containers: set root.readonly to false"
-            )
+        raise InvalidSpec(
+            "invalid container spec - readonly is not supported for Windows containers: set root.readonly to false"
+        )
     folders = spec.windows.texts("layerFolders")
     if rootfs and folders:
         raise InvalidSpec(

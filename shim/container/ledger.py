@@ -35,7 +35,7 @@ FILE = "ledger.jsonl"
 INSTANCE_VARIABLE = "HCS_EMULATOR_DIR"
 # A ledger of an ordinary container has a dozen lines.
 MAX_SIZE = 4 << 20
-PIECE = 64 << 10
+_MAX_DIGITS = 18
 
 # What releases each kind: module and function, called with the entry's fields and a deadline (monotonic seconds).
 RELEASERS = {
@@ -137,8 +137,9 @@ class Ledger:
 
     def _append(self, line: str) -> None:
         # One write, so that a crash tears at most this line.
-        with open(_native(self.path), "ab", buffering=0) as file:
-            file.write(line.encode() + b"\n")
+        from shim.platform import files
+
+        files.append(self.path, line.encode() + b"\n")
 
 
 def _instance() -> str:
@@ -147,11 +148,11 @@ def _instance() -> str:
     return files.environment(INSTANCE_VARIABLE)
 
 
-def _native(path: str) -> str:
-    """The path for a system call: a long one needs a prefix on Windows."""
+def _content(path: str, limit: int) -> bytes:
+    """Only of a regular file: a FIFO in its place must not block us, and a link is not ours."""
     from shim.platform import files
 
-    return files.native(path)
+    return files.read(path, limit, follow=False)
 
 
 def read_entries(bundle: str) -> tuple[list[Entry], str]:
@@ -161,8 +162,7 @@ def read_entries(bundle: str) -> tuple[list[Entry], str]:
     entries, _, _ = _read(path)
     instance = ""
     try:
-        with open(_native(path), "rb", buffering=0) as file:
-            instance = (_fields((file.read(4096) or b"").partition(b"\n")[0]) or {}).get("hcs", "")
+        instance = (_fields(_content(path, 4096).partition(b"\n")[0]) or {}).get("hcs", "")
     except FileNotFoundError:
         pass
     return sorted((entries[number] for number in sorted(entries, reverse=True)), key=_release_order), instance
@@ -177,13 +177,9 @@ def _read(path: str) -> tuple[dict[int, Entry], int, bool]:
     entries: dict[int, Entry] = {}
     highest = 0
     try:
-        with open(_native(path), "rb", buffering=0) as file:
-            pieces: list[bytes] = []
-            while len(pieces) < MAX_SIZE // PIECE and (piece := file.read(PIECE)):
-                pieces.append(piece)
+        data = _content(path, MAX_SIZE)
     except FileNotFoundError:
         return entries, 1, False
-    data = b"".join(pieces)
     for line in data.split(b"\n"):
         fields = _fields(line)
         if fields is None:
@@ -205,9 +201,14 @@ def _fields(line: bytes) -> dict[str, str] | None:
         value = loads(line)
     except ValueError:
         return None
-    if not isinstance(value, dict) or not str(value.get("n", "")).isdigit():
+    if not isinstance(value, dict) or not _is_number(str(value.get("n", ""))):
         return None
     return {str(name): str(item) for name, item in value.items()}
+
+
+def _is_number(text: str) -> bool:
+    """`isdigit` is true for `²` as well, and a number of thousands of digits cannot be parsed."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _line(fields: dict[str, str]) -> str:
@@ -232,7 +233,10 @@ def _run(entry: Entry, deadline: float) -> BaseException | None:
             outcome.append(error)
         done.release()
 
-    start_new_thread(work, ())
+    try:
+        start_new_thread(work, ())
+    except (RuntimeError, MemoryError):
+        work()  # without a thread it is bounded by the timeouts of its own calls only
     # Even after the deadline, a step that takes no time gets a chance.
     if not done.acquire(timeout=max(0.2, deadline - time.monotonic())):
         return TimeoutError("timed out and was left behind; release it by hand if it stays")

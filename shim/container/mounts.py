@@ -17,7 +17,15 @@ if TYPE_CHECKING:
 
 PIPE = "\\\\.\\pipe\\"
 # Sources that only a container in a utility VM can have.
-_VM_SOURCES = ("sandbox://", "sandbox-tmp://", "hugepages://", "uvm://", "physical-disk://", "virtual-disk://", "evd://")
+_VM_SOURCES = (
+    "sandbox://",
+    "sandbox-tmp://",
+    "hugepages://",
+    "uvm://",
+    "physical-disk://",
+    "virtual-disk://",
+    "evd://",
+)
 
 
 class MappedMounts:
@@ -35,14 +43,11 @@ class MappedMounts:
 def from_spec(spec: Spec) -> MappedMounts:
     result = MappedMounts()
     for mount in spec.mounts:
-        if spec.is_plain_linux:
-            _add_linux(mount, result)
-        else:
-            _add_windows(mount, result)
+        _add(mount, result)
     return result
 
 
-def _add_windows(mount: Section, result: MappedMounts) -> None:
+def _add(mount: Section, result: MappedMounts) -> None:
     source, destination = source_and_destination(mount)
     if source.lower().startswith(PIPE):
         if not destination.lower().startswith(PIPE):
@@ -56,17 +61,6 @@ def _add_windows(mount: Section, result: MappedMounts) -> None:
         )
     if not is_absolute_in_container(destination) and not is_drive(destination):
         raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
-    result.directories.append(mapped_directory(mount, source, destination))
-
-
-def _add_linux(mount: Section, result: MappedMounts) -> None:
-    """A Linux spec lists proc, sysfs, tmpfs …; the emulated container has its own. Only bind mounts are used."""
-    options = mount.texts("options")
-    if mount.text("type") != "bind" and "bind" not in options and "rbind" not in options:
-        return
-    source, destination = source_and_destination(mount)
-    if not destination.startswith("/"):
-        raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as /data")
     result.directories.append(mapped_directory(mount, source, destination))
 
 

@@ -17,8 +17,6 @@ MAX_COMMAND_LINE = 32_766
 MAX_VARIABLE = 32_766
 # Windows has no limit for all of them together, programs do: this is far above what any was seen to survive.
 MAX_ENVIRONMENT = 262_144
-# Linux's limit for one string of execve, with its zero.
-MAX_LINUX_STRING = 131_071
 
 # A pause container that is a bare shell exits at once without a terminal; this command does not.
 PAUSE_SHELL = "c:\\windows\\system32\\cmd.exe"
@@ -68,26 +66,20 @@ def parameters(
     stdout: bool,
     stderr: bool,
     terminal: bool | None = None,
-    linux: bool = False,
     container: Section | None = None,
 ) -> Document:
     """The document of a process.
 
-    `stdin`, `stdout` and `stderr` request pipes; `terminal` overrides the spec's. With `linux` it is a Linux process:
-    its arguments and variables are passed unchanged, without Windows' rules. `container` is the container's own
+    `stdin`, `stdout` and `stderr` request pipes; `terminal` overrides the spec's. `container` is the container's own
     process, for an exec.
     """
     console = process.flag("terminal") if terminal is None else terminal
-    document: Document = {}
-    if linux:
-        document["CommandArgs"] = _linux_arguments(process)
-    else:
-        document["CommandLine"] = _checked_line(command_line(process, container), process)
-    if user := _user(process, linux):
+    document: Document = {"CommandLine": _checked_line(command_line(process, container), process)}
+    if user := process.section("user").text("username"):
         document["User"] = user
-    if directory := _directory(process, linux):
+    if directory := _directory(process):
         document["WorkingDirectory"] = directory
-    if environment := _environment(process, linux):
+    if environment := _environment(process):
         document["Environment"] = environment
     if console:
         document["EmulateConsole"] = True
@@ -119,35 +111,12 @@ def _checked_line(line: str, process: Section) -> str:
     return line
 
 
-def _linux_arguments(process: Section) -> list[str]:
-    args = process.texts("args")
-    if not args or not args[0]:
-        raise InvalidSpec(f"{process.path}.args is empty: name a program to run")
-    for index, argument in enumerate(args):
-        where = f"{process.path}.args[{index}]"
-        _refuse_zero(argument, where)
-        if len(argument.encode()) > MAX_LINUX_STRING:
-            raise InvalidSpec(
-                f"{where} is longer than the {MAX_LINUX_STRING} bytes that Linux takes: hand it over in a file"
-            )
-    return args
-
-
-def _user(process: Section, linux: bool) -> str:
-    user = process.section("user")
-    if name := user.text("username"):
-        return name
-    return str(user.number("uid")) if linux and user.number("uid") else ""
-
-
-def _directory(process: Section, linux: bool) -> str:
+def _directory(process: Section) -> str:
     directory = process.text("cwd")
     _refuse_zero(directory, f"{process.path}.cwd")
-    absolute = directory.startswith("/") if linux else is_absolute_in_container(directory)
-    if directory and not absolute:
-        example = "/work" if linux else "C:\\work"
+    if directory and not is_absolute_in_container(directory):
         raise InvalidSpec(
-            f"{process.path}.cwd is {directory!r}, a relative path: give an absolute one, such as {example}"
+            f"{process.path}.cwd is {directory!r}, a relative path: give an absolute one, such as C:\\work"
         )
     return directory
 
@@ -157,20 +126,20 @@ def is_absolute_in_container(path: str) -> bool:
     return path.startswith(("\\", "/")) or (len(path) > 2 and path[0].isalpha() and path[1] == ":" and path[2] in "\\/")
 
 
-def _environment(process: Section, linux: bool) -> dict[str, str]:
+def _environment(process: Section) -> dict[str, str]:
     """Variables. On Windows one without a value does not exist, so such entries are dropped."""
     variables = {}
     total = 0
     for index, entry in enumerate(process.texts("env")):
         name, _, value = entry.partition("=")
         _refuse_zero(entry, f"{process.path}.env[{index}]")
-        if not name or "=" not in entry or not (value or linux):
+        if not name or "=" not in entry or not value:
             continue
         size = length(entry)
-        if size > (MAX_LINUX_STRING if linux else MAX_VARIABLE):
+        if size > MAX_VARIABLE:
             raise InvalidSpec(
                 f"environment variable {name[:100]} ({process.path}.env[{index}]) has {size} characters and "
-                f"{MAX_LINUX_STRING if linux else MAX_VARIABLE} is the most: hand it over in a file"
+                f"{MAX_VARIABLE} is the most: hand it over in a file"
             )
         total += size + 1
         variables[name] = value

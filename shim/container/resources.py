@@ -9,7 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shim.oci.section import Section
     from shim.oci.spec import Spec
 
 MIB = 1 << 20
@@ -19,8 +18,6 @@ WHOLE_MACHINE = 10_000
 
 def processor(spec: Spec, processors: int, warn: Callable[[str], object]) -> dict[str, int]:
     """At most one of Count, Maximum and Weight; {} when there is no limit."""
-    if spec.is_plain_linux:
-        return linux_processor(spec.linux.section("resources").section("cpu"), processors)
     cpu = spec.windows.section("resources").section("cpu")
     annotations = spec.annotations
     given = {
@@ -41,21 +38,8 @@ def processor(spec: Spec, processors: int, warn: Callable[[str], object]) -> dic
     return given
 
 
-def linux_processor(cpu: Section, processors: int) -> dict[str, int]:
-    """A quota becomes a share of the machine; shares become a weight. Of both, the quota is the one that limits."""
-    quota = cpu.values.get("quota") or 0
-    if isinstance(quota, int) and quota > 0:
-        rate = WHOLE_MACHINE * quota // ((cpu.number("period") or 100_000) * processors)
-        return {"Maximum": max(1, min(rate, WHOLE_MACHINE))}
-    shares = cpu.number("shares")
-    return {"Weight": max(1, min(shares, WHOLE_MACHINE))} if shares else {}
-
-
 def memory(spec: Spec) -> dict[str, int]:
     """SizeInMB; bytes are cut to MiB, not rounded, and less than one is no limit. {} when there is none."""
-    if spec.is_plain_linux:
-        limit = spec.linux.section("resources").section("memory").values.get("limit") or 0
-        return {"SizeInMB": max(1, limit // MIB)} if isinstance(limit, int) and limit > 0 else {}
     size = spec.annotations.number(names.MEMORY_SIZE_IN_MB, 0xFFFFFFFFFFFFFFFF)
     size = size or spec.windows.section("resources").section("memory").number("limit") // MIB
     return {"SizeInMB": size} if size else {}

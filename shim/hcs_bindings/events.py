@@ -17,10 +17,11 @@ finalized interpreter would crash.
 from __future__ import annotations
 
 from _queue import SimpleQueue
-from _thread import LockType, allocate_lock, start_new_thread
+from _thread import LockType, allocate_lock
 
 from shim.hcs_bindings import errors
 from shim.hcs_bindings._hcs_cffi import ffi
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def register(subscription: Subscription) -> Any:
         if not _dispatching:
             import atexit
 
-            start_new_thread(_dispatch, (native_callback,))
+            run_soon(_dispatch, native_callback)
             atexit.register(_at_exit)
             _dispatching = True
     return ffi.cast("void *", subscription.number)

@@ -158,3 +158,26 @@ typedef struct { PCWSTR Directory; PCWSTR Name; } CIMFS_IMAGE_PATH;
 HRESULT WINAPI CimMountImage(PCWSTR directory, PCWSTR name, ULONG flags, const GUID *volume);
 HRESULT WINAPI CimMergeMountImage(uint32_t count, const CIMFS_IMAGE_PATH *images, ULONG flags, const GUID *volume);
 HRESULT WINAPI CimDismountImage(const GUID *volume);
+
+/* virtdisk.dll: files of virtual disks. Win32 codes. */
+typedef struct { ULONG DeviceId; GUID VendorId; } VIRTUAL_STORAGE_TYPE;
+typedef struct {
+    GUID UniqueId;
+    uint64_t MaximumSize;
+    ULONG BlockSizeInBytes;
+    ULONG SectorSizeInBytes;
+    ULONG PhysicalSectorSizeInBytes;
+    PCWSTR ParentPath;
+    PCWSTR SourcePath;
+    ULONG OpenFlags;
+    VIRTUAL_STORAGE_TYPE ParentVirtualStorageType;
+    VIRTUAL_STORAGE_TYPE SourceVirtualStorageType;
+    GUID ResiliencyGuid;
+} CREATE_VIRTUAL_DISK_VERSION2;
+typedef struct { ULONG Version; CREATE_VIRTUAL_DISK_VERSION2 Version2; } CREATE_VIRTUAL_DISK_PARAMETERS;
+DWORD WINAPI CreateVirtualDisk(const VIRTUAL_STORAGE_TYPE *type, PCWSTR path, ULONG access, const void *security_descriptor,
+                               ULONG flags, ULONG provider_flags, const CREATE_VIRTUAL_DISK_PARAMETERS *parameters,
+                               void *overlapped, HANDLE *disk);
+
+/* kernel32.dll */
+int32_t WINAPI CloseHandle(HANDLE handle);

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Kernel32,
         Ntdll,
         Ole32,
+        VirtDisk,
         VmCompute,
     )
 
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     kernel32: Kernel32
     ntdll: Ntdll
     ole32: Ole32
+    virtdisk: VirtDisk
 else:
     computecore = Library("computecore")
     computestorage = Library("computestorage")
@@ -79,10 +81,11 @@ else:
     kernel32 = Library("kernel32")
     ntdll = Library("ntdll")
     ole32 = Library("ole32")
+    virtdisk = Library("virtdisk")
 
 
 def reset() -> None:
-    for library in (computecore, computestorage, computenetwork, vmcompute, cimfs, kernel32, ntdll, ole32):
+    for library in (computecore, computestorage, computenetwork, vmcompute, cimfs, kernel32, ntdll, ole32, virtdisk):
         if isinstance(library, Library):
             library.reset()
 

@@ -15,6 +15,7 @@ request continues, and the caller gets OPERATION_TIMEOUT. No thread stays behind
 
 from __future__ import annotations
 
+from shim import spans
 from shim.hcs_bindings import errors
 from shim.hcs_bindings._hcs_cffi import ffi
 from shim.hcs_bindings.library import computecore
@@ -57,14 +58,16 @@ def _refused(operation: Any, code: int, name: str) -> errors.HcsError:
 def run(name: str, call: Submit, timeout: float | None = None) -> str:
     """Submit, wait, and return the result document ("" if there is none)."""
     wait = computecore.HcsWaitForOperationResult
-    return _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), document))
+    with spans.operation(name):
+        return _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), document))
 
 
 def run_for_process(name: str, call: Submit, timeout: float | None = None) -> ProcessInfo:
     """Submit, wait, and return the process's id and stdio handles, which the caller then owns."""
     info = ffi.new("HCS_PROCESS_INFORMATION *")
     wait = computecore.HcsWaitForOperationResultAndProcessInfo
-    _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), info, document))
+    with spans.operation(name):
+        _run(name, call, lambda operation, document: wait(operation, milliseconds(timeout), info, document))
     return ProcessInfo(info)
 
 
@@ -87,13 +90,14 @@ def _run(name: str, call: Submit, wait: Callable[[Any, Any], int]) -> str:
 
 def submit(name: str, call: Submit) -> None:
     """Submit without waiting. Closing an operation in flight does not cancel the request."""
-    operation = _create(name)
-    try:
-        code = call(operation)
-        if code < 0:
-            raise _refused(operation, code, name)
-    finally:
-        computecore.HcsCloseOperation(operation)
+    with spans.operation(name):
+        operation = _create(name)
+        try:
+            code = call(operation)
+            if code < 0:
+                raise _refused(operation, code, name)
+        finally:
+            computecore.HcsCloseOperation(operation)
 
 
 def _cancel_if_late(operation: Any, code: int) -> None:

@@ -7,13 +7,14 @@ does not.
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.hcs_bindings import errors, events, operation, timers
 from shim.hcs_bindings._hcs_cffi import ffi
 from shim.hcs_bindings.handle import Handle, NativeHandle
 from shim.hcs_bindings.library import computecore
 from shim.hcs_bindings.strings import NULL, dump, dump_optional, load_object, text
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Process(Handle):
                 outcome.append(error)
             done.release()
 
-        start_new_thread(send, ())
+        run_soon(send)
         if done.acquire(timeout=SIGNAL_SECONDS) and (error := outcome[0]) is not None:
             if not errors.is_process_exited(error):
                 raise error

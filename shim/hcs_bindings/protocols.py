@@ -141,10 +141,20 @@ class CimFs(Protocol):
     def CimDismountImage(self, volume: CData, /) -> int: ...
 
 
+class VirtDisk(Protocol):
+    """virtdisk.dll: files of virtual disks. Win32 codes."""
+
+    def CreateVirtualDisk(
+        self, type: CData, path: Text, access: int, security_descriptor: CData, flags: int, provider_flags: int,
+        parameters: CData, overlapped: CData, disk: CData, /,
+    ) -> int: ...  # fmt: skip
+
+
 class Kernel32(Protocol):
-    """kernel32.dll: frees what computecore and computestorage return."""
+    """kernel32.dll: frees what computecore and computestorage return, closes what virtdisk returns."""
 
     def LocalFree(self, memory: CData, /) -> CData: ...
+    def CloseHandle(self, handle: CData, /) -> int: ...
 
 
 class Ole32(Protocol):

@@ -129,6 +129,11 @@ class ComputeSystem(Handle):
         document = dump_optional(options)
         self._run("Resume", lambda raw, op: computecore.HcsResumeComputeSystem(raw, op, document), timeout)
 
+    def crash(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
+        """Crash the guest system of a VM, which writes its dumps."""
+        document = dump_optional(options)
+        self._run("Crash", lambda raw, op: computecore.HcsCrashComputeSystem(raw, op, document), timeout)
+
     def save(self, options: Document | None = None, timeout: float | None = DEFAULT_TIMEOUT) -> None:
         """Save the state of a paused system, which is stopped then."""
         document = dump_optional(options)

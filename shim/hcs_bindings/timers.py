@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from _heapq import heappop, heappush
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from time import monotonic
+
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +28,8 @@ def after(seconds: float, function: Callable[[], object]) -> None:
         _count += 1
         heappush(_waiting, (monotonic() + seconds, _count, function))
         if not _running:
+            run_soon(_loop)
             _running = True
-            start_new_thread(_loop, ())
         elif _waiting[0][1] == _count and _wake.locked():
             _wake.release()
 

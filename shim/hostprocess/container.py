@@ -4,15 +4,12 @@ host.
 It has no compute system and no network of its own. The job is created first and closed last: the user created for it,
 the files and the mounts exist for its processes. Everything is in the ledger before it is created. A job is terminated
 with this process; the `delete` command releases the rest, and makes sure of the job.
-
-With a plain Linux spec, as tools on Linux write it, the same is done by Linux' rules: arguments are passed unchanged,
-and no shell looks up the program.
 """
 
 from __future__ import annotations
 
 from shim.container import affinity, layers, process_document
-from shim.container.base import BaseContainer, ReleaseOnError, release_ledger
+from shim.container.base import BaseContainer, ReleaseOnError, release_ledger, run_all
 from shim.container.ledger import Ledger
 from shim.hcs_bindings.errors import INVALID_ARGUMENT, HcsError, normalise
 from shim.hcs_bindings.windows_version import windows_build
@@ -45,6 +42,8 @@ _IGNORED = ("credentialSpec", "devices")
 
 class HostProcessContainer(BaseContainer):
     """A host process container that has been created and not yet torn down."""
+
+    isolation = "hostprocess"
 
     def __init__(self, id: str, spec: Spec, job: Job, root: str, ledger: Ledger, entry: Entry, warn: Warn) -> None:
         super().__init__(id, warn)
@@ -148,16 +147,14 @@ class HostProcessContainer(BaseContainer):
         return {"Launch": self._launch(_parameters(self.spec, process, self.root, terminal, **streams))}
 
     def _launch(self, parameters: Document) -> Launch:
-        linux = self.spec.is_plain_linux
         directory = parameters.get("WorkingDirectory") or self.root
         if not self._job.can_bind and not paths.is_below(directory, self.root):
             directory = paths.below(self.root, directory)
-        own = {} if linux else self._job.environment()
-        variables = paths.environment(own, parameters.get("Environment") or {}, self.root, not linux)
-        line, application = parameters.get("CommandLine", ""), ""
-        if line and self._job.can_bind:
+        variables = paths.environment(self._job.environment(), parameters.get("Environment") or {}, self.root)
+        line, application = parameters["CommandLine"], ""
+        if self._job.can_bind:
             line = paths.through_shell(line)
-        elif line:
+        else:
             search = next((value for name, value in variables.items() if name.upper() == "PATH"), "").split(";")
             application = paths.find_program(command_line.programs(line), directory, search)
         height, width = parameters.get("ConsoleSize") or (0, 0)
@@ -165,7 +162,6 @@ class HostProcessContainer(BaseContainer):
             line,
             directory,
             variables,
-            arguments=parameters.get("CommandArgs") or (),
             application=application,
             stdin=bool(parameters.get("CreateStdInPipe")),
             stdout=bool(parameters.get("CreateStdOutPipe")),
@@ -176,7 +172,7 @@ class HostProcessContainer(BaseContainer):
 
     def create_process(self, parameters: Document) -> JobProcess:
         launch: Launch = parameters["Launch"]
-        with as_hcs_error(f"start {launch.arguments[0] if launch.arguments else launch.command_line!r} in {self.id}"):
+        with as_hcs_error(f"start {launch.command_line!r} in {self.id}"):
             self._make_directory(launch.directory)
             process = self._job.spawn(launch)
         if self._init is None:
@@ -190,14 +186,26 @@ class HostProcessContainer(BaseContainer):
         the job does not count, and the call fails with ERROR_DIRECTORY (267)
         (https://github.com/microsoft/hcsshim/blob/main/internal/jobcontainers/jobcontainer.go).
         """
+        if ".." in paths.parts_of(directory):
+            raise JobError(DIRECTORY, f"the working directory {directory!r} has '..' in it: give a path without")
         try:
+            if not self._job.can_bind and paths.is_below(directory, self.root):
+                self._make_below(self.root, paths.parts_of(directory[len(self.root) :]))
+                return
             jobs.make_directory(directory)
             if (bound := mounts.innermost(self._bound, directory)) is not None and not bound.read_only:
-                jobs.make_directory(bound.source_of(directory))
+                self._make_below(bound.source, bound.parts_below(directory))
         except OSError as error:
             raise JobError(
                 DIRECTORY, f"the working directory {directory!r} cannot be created: {error.strerror}"
             ) from error
+
+    @staticmethod
+    def _make_below(root: str, parts: list[str]) -> None:
+        try:
+            jobs.make_directory_below(root, parts)
+        except NotADirectoryError:
+            pass  # the image has a link or a file there: its own processes may follow it, the shim does not
 
     # Lifecycle.
 
@@ -237,9 +245,14 @@ class HostProcessContainer(BaseContainer):
             return False
 
     def _teardown(self, stopped: bool) -> None:
-        release_ledger(self.ledger, self._warn, keep=[self._entry])
-        self._job.close()
-        release_ledger(self.ledger, self._warn)
+        keep = [self._entry]
+        run_all(
+            [
+                lambda: release_ledger(self.ledger, self._warn, keep),
+                self._job.close,
+                lambda: release_ledger(self.ledger, self._warn),
+            ]
+        )
 
 
 def _parameters(
@@ -260,7 +273,6 @@ def _parameters(
         stdout=stdout,
         stderr=stderr,
         terminal=terminal,
-        linux=spec.is_plain_linux,
         container=None if process is None else own,
     )
 

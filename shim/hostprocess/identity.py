@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 SERVICES = ("system", "local service", "network service", "localservice", "networkservice")
 AUTHORITY = "nt authority"
-# The longest name of a local user on Windows.
-MAX_USER_NAME = 20
 
 
 def from_spec(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Identity:
@@ -28,9 +26,6 @@ def from_spec(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Ide
         return Identity(INHERIT)
     user = name_of(spec.process)
     if not user:
-        if spec.is_plain_linux:  # root has no name there
-            number = spec.process.section("user").number("uid")
-            return Identity(ACCOUNT, str(number)) if number else Identity(INHERIT)
         raise InvalidSpec(
             "a host process container needs a user: give process.user.username, such as NT AUTHORITY\\SYSTEM, a local "
             f"group, or annotation {names.HOST_PROCESS_INHERIT_USER} for the shim's own rights"
@@ -43,7 +38,7 @@ def from_spec(spec: Spec, id: str, is_local_group: Callable[[str], bool]) -> Ide
             )
         return Identity(SERVICE, name, domain or "NT AUTHORITY")
     if domain.lower() in ("", ".", "builtin") and is_local_group(name):
-        return Identity(MEMBER, name, ".", id[:MAX_USER_NAME])
+        return Identity(MEMBER, name, ".", id)
     return Identity(ACCOUNT, name, domain or ".")
 
 

@@ -17,7 +17,7 @@ WHOLE_MACHINE = resources.WHOLE_MACHINE
 def from_spec(spec: Spec, processors: int, warn: Callable[[str], object]) -> Limits:
     limits = Limits(memory=resources.memory(spec).get("SizeInMB", 0) * resources.MIB)
     set_processor(limits, resources.processor(spec, processors, warn), processors)
-    storage = {} if spec.is_plain_linux else resources.storage(spec)
+    storage = resources.storage(spec)
     limits.iops = storage.get("IopsMaximum", 0)
     limits.bandwidth = storage.get("BandwidthMaximum", 0)
     return limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shim.container.mounts import PIPE, mapped_directory, source_and_destination
 from shim.container.process_document import is_absolute_in_container
-from shim.hostprocess.paths import below, is_below, with_separator
+from shim.hostprocess.paths import is_below, parts_of
 from shim.oci.errors import InvalidSpec
 from shim.platform import jobs
 
@@ -31,10 +31,9 @@ class HostMount:
         self.destination = destination
         self.read_only = read_only
 
-    def source_of(self, path: str) -> str:
-        """The host's path of a path at or below the destination."""
-        rest = path[len(self.destination.rstrip("\\/")) :]
-        return below(with_separator(self.source), rest)
+    def parts_below(self, path: str) -> list[str]:
+        """The names from the destination to a path at or below it."""
+        return parts_of(path[len(self.destination.rstrip("\\/")) :])
 
 
 def innermost(bound: list[HostMount], path: str) -> HostMount | None:
@@ -44,13 +43,10 @@ def innermost(bound: list[HostMount], path: str) -> HostMount | None:
 
 
 def from_spec(spec: Spec) -> list[HostMount]:
-    return [one for mount in spec.mounts if (one := _read(mount, spec.is_plain_linux)) is not None]
+    return [_read(mount) for mount in spec.mounts]
 
 
-def _read(mount: Section, linux: bool) -> HostMount | None:
-    options = mount.texts("options")
-    if linux and mount.text("type") != "bind" and "bind" not in options and "rbind" not in options:
-        return None  # proc, sysfs …: the host has them
+def _read(mount: Section) -> HostMount:
     source, destination = source_and_destination(mount)
     if source.lower().startswith(PIPE) or destination.lower().startswith(PIPE):
         raise InvalidSpec(
@@ -59,8 +55,10 @@ def _read(mount: Section, linux: bool) -> HostMount | None:
         )
     if "://" in source:
         raise InvalidSpec(f"{mount.path}.source is {source!r}, which only a container in a utility VM can have")
-    if not (destination.startswith("/") if linux else is_absolute_in_container(destination)):
+    if not is_absolute_in_container(destination):
         raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give an absolute path, such as C:\\data")
+    if ".." in parts_of(destination):
+        raise InvalidSpec(f"{mount.path}.destination is {destination!r}: give a path without '..'")
     entry = mapped_directory(mount, source, destination)
     return HostMount(entry["HostPath"], destination, bool(entry.get("ReadOnly")))
 
@@ -71,10 +69,9 @@ def add(job: Job, mount: HostMount, files: str, warn: Warn) -> None:
         job.bind(mount.source, mount.destination, mount.read_only)
     elif mount.read_only:
         warn(f"the mount at {mount.destination} is writable: without the bind filter it is a link")
-    link = below(files, mount.destination)
     try:
-        jobs.link(mount.destination if job.can_bind else mount.source, link)
-    except FileExistsError:
+        jobs.link_below(mount.destination if job.can_bind else mount.source, files, parts_of(mount.destination))
+    except (FileExistsError, NotADirectoryError):
         if not job.can_bind:
             warn(f"the mount at {mount.destination} is not created: the path exists in the container's image")
     except OSError as error:

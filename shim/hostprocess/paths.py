@@ -32,12 +32,9 @@ _RESERVED = ("c:", "c:\\windows")
 def root(spec: Spec, id: str, can_bind: bool) -> str:
     """The root directory, with a separator at its end."""
     given = spec.annotations.text(names.HOST_PROCESS_ROOT)
-    separator = "/" if spec.is_plain_linux else "\\"
-    path = given if spec.is_plain_linux else given.replace("/", "\\")
-    path = path.rstrip(separator)
+    path = given.replace("/", "\\").rstrip("\\")
     if given:
-        absolute = path.startswith("/") if spec.is_plain_linux else path[1:3] == ":\\"
-        if not absolute or ".." in path.split(separator):
+        if path[1:3] != ":\\" or ".." in path.split("\\"):
             raise InvalidSpec(
                 f"annotation {names.HOST_PROCESS_ROOT} is {given!r}: give an absolute path, such as C:\\hpc"
             )
@@ -46,8 +43,15 @@ def root(spec: Spec, id: str, can_bind: bool) -> str:
                 f"annotation {names.HOST_PROCESS_ROOT} is {given!r}, which the host needs itself: give another"
             )
     else:
-        path = "/hpc" if spec.is_plain_linux else DEFAULT_ROOT.rstrip("\\")
-    return f"{path}{separator}" if can_bind else f"{path}{separator}{id}{separator}"
+        path = DEFAULT_ROOT.rstrip("\\")
+    return f"{path}\\" if can_bind else f"{path}\\{id}\\"
+
+
+def parts_of(path: str) -> list[str]:
+    """The names of a path, without its drive."""
+    if path[1:2] == ":":
+        path = path[2:]
+    return [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
 
 
 def below(root: str, path: str) -> str:
@@ -77,16 +81,16 @@ def expand(text: str, root: str) -> str:
     return text
 
 
-def environment(own: Mapping[str, str], given: Mapping[str, str], root: str, windows: bool) -> dict[str, str]:
+def environment(own: Mapping[str, str], given: Mapping[str, str], root: str) -> dict[str, str]:
     """The variables of a process: the user's own, overridden by the spec's, and the root directory."""
     merged = dict(own)
     spelled = {name.upper(): name for name in merged}
     for name, value in given.items():
-        if windows and (other := spelled.get(name.upper())) is not None and other != name:
+        if (other := spelled.get(name.upper())) is not None and other != name:
             del merged[other]
         spelled[name.upper()] = name
         merged[name] = expand(value, root)
-    path = spelled.get("PATH", "PATH") if windows else "PATH"
+    path = spelled.get("PATH", "PATH")
     merged[path] = jobs.extend_path(merged.get(path, ""), root)
     merged[VARIABLE] = root
     return merged

@@ -1,4 +1,4 @@
-"""Which message types containerd's clients on this operating system can decode.
+"""What containerd's clients on this operating system send, and which message types they can decode.
 
 On Windows they decode the types of Microsoft's shim. On Linux:
 
@@ -8,6 +8,7 @@ On Windows they decode the types of Microsoft's shim. On Linux:
 | ctr 1.7 and later | both | fails on any type but runc's |
 | ctr 1.6 | cgroup metrics only | fails on any type but runc's |
 
+CRI on Linux names a FIFO for stderr also with a terminal, but does not create it.
 containerd 1.6 is recognised by a variable that it does not set in a shim's environment.
 """
 
@@ -22,6 +23,11 @@ def needs_cgroup_metrics(*, under_cri: bool) -> bool:
     if sys.platform == "win32":
         return False
     return under_cri or ("GOMAXPROCS" in os.environ and "MAX_SHIM_VERSION" not in os.environ)
+
+
+def names_stderr_of_terminals() -> bool:
+    """Whether a request for a terminal may name a stderr, which then has no meaning."""
+    return sys.platform != "win32"
 
 
 def accepts_runhcs_process_details() -> bool:

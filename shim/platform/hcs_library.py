@@ -16,6 +16,9 @@ from shim.platform import files
 def hcs_library(name: str) -> str:
     """The path to load for the DLL `name` (`computecore`, `vmcompute`, `kernel32` …)."""
     if sys.platform == "win32":
+        from shim.platform.windows.daemon import limit_fault_handler
+
+        limit_fault_handler()
         return system_library(name)
     return f"{files.environment('HCS_LIBRARY_PATH') or _emulator_directory()}/libcomputecore.so"
 

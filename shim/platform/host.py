@@ -25,7 +25,8 @@ IS_EMULATED = sys.platform != "win32"
 
 # The kernel limits mount data to a page.
 MAX_MOUNT_DATA = 4000
-_TYPE, _DIRECTORY = 0o170000, 0o040000  # in a file's mode
+_TYPE, _DIRECTORY, _LINK = 0o170000, 0o040000, 0o120000  # in a file's mode
+_MOUNT_POINT = 0xA0000003  # the reparse tag of a junction
 _SEPARATORS = "\\/" if sys.platform == "win32" else "/"
 _LOWER = "lowerdir="
 WAIT_DEBUGGER = "CONTAINERD_SHIM_RUNHCS_V1_WAIT_DEBUGGER"
@@ -68,6 +69,15 @@ def is_directory(path: str) -> bool:
         return system.stat(files.native(path)).st_mode & _TYPE == _DIRECTORY
     except (OSError, ValueError):
         return False
+
+
+def is_link(path: str) -> bool:
+    """A symbolic link, or on Windows a junction."""
+    try:
+        status = system.lstat(files.native(path))
+    except (OSError, ValueError):
+        return False
+    return status.st_mode & _TYPE == _LINK or getattr(status, "st_reparse_tag", 0) == _MOUNT_POINT
 
 
 def make_directories(path: str, mode: int = 0o777) -> None:
@@ -139,6 +149,16 @@ def grant_vm_group(path: str) -> None:
     else:
         # The emulator's VMs have the rights of others.
         system.chmod(path, system.stat(path).st_mode & 0o7777 | 0o007)
+
+
+def make_executable(path: str) -> None:
+    """Let the guests of VMs run a program that is shared with them."""
+    if sys.platform == "win32":
+        from shim.platform.windows import vm_access
+
+        vm_access.grant(path, vm_access.EVERYONE, vm_access.GENERIC_READ_EXECUTE)
+    else:
+        system.chmod(path, 0o755)
 
 
 def is_absolute(path: str) -> bool:

@@ -135,30 +135,42 @@ class Limits:
 INHERIT, SERVICE, MEMBER, ACCOUNT = "inherit", "service", "member", "account"
 
 
+# The longest name of a local user on Windows.
+_MAX_USER_NAME = 20
+
+
 class Identity:
-    """The user of a job's processes. For a MEMBER, `name` is the group and `user` the user to create."""
+    """The user of a job's processes. For a MEMBER, `name` is the group; `user` is created for the container `id`."""
 
-    __slots__ = ("domain", "kind", "name", "user")
+    __slots__ = ("domain", "id", "kind", "name")
 
-    def __init__(self, kind: str, name: str = "", domain: str = "", user: str = "") -> None:
+    def __init__(self, kind: str, name: str = "", domain: str = "", id: str = "") -> None:
         self.kind = kind
         self.name = name
         self.domain = domain
-        self.user = user
+        self.id = id
+
+    @property
+    def user(self) -> str:
+        return user_name(self.id)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Identity) and all(getattr(self, at) == getattr(other, at) for at in self.__slots__)
 
     def __repr__(self) -> str:
-        return f"Identity({self.kind!r}, {self.name!r}, {self.domain!r}, {self.user!r})"
+        return f"Identity({self.kind!r}, {self.name!r}, {self.domain!r}, {self.id!r})"
+
+
+def user_name(id: str) -> str:
+    """The name of the user that is created for a container."""
+    return id[:_MAX_USER_NAME]
 
 
 class Launch:
     """A process to start. `application` is the program's file if it is known; otherwise it is searched for."""
 
     __slots__ = (
-        "application", "arguments", "command_line", "console", "directory", "environment", "size", "stderr", "stdin",
-        "stdout",
+        "application", "command_line", "console", "directory", "environment", "size", "stderr", "stdin", "stdout",
     )  # fmt: skip
 
     def __init__(
@@ -167,7 +179,6 @@ class Launch:
         directory: str,
         environment: Mapping[str, str],
         *,
-        arguments: Sequence[str] = (),
         application: str = "",
         stdin: bool = False,
         stdout: bool = False,
@@ -176,8 +187,6 @@ class Launch:
         size: tuple[int, int] = (25, 80),
     ) -> None:
         self.command_line = command_line
-        #: Of a Linux process, instead of a command line.
-        self.arguments = list(arguments)
         self.application = application
         self.directory = directory
         self.environment = dict(environment)

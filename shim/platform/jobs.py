@@ -13,7 +13,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from shim.platform.job_types import Job
@@ -51,6 +51,14 @@ def remove_user(name: str) -> None:
         from shim.platform.windows import job_users as windows
 
         windows.remove_user(name)
+
+
+def remove_container_user(id: str) -> None:
+    """Remove the user that was created for a container, if it exists and is recognised. Raises JobError."""
+    if sys.platform == "win32":
+        from shim.platform.windows import job_users as windows
+
+        windows.remove_container_user(id)
 
 
 def kill_job(fields: Mapping[str, str], deadline: float) -> None:
@@ -94,16 +102,29 @@ def unmount_volume(directory: str) -> None:
         linux.unmount(directory)
 
 
-def link(target: str, path: str) -> None:
-    """Create a link at `path`, and its parent directories. Raises OSError; FileExistsError if it exists."""
+def link_below(target: str, root: str, parts: Sequence[str]) -> None:
+    """Create a link below `root`, and its parent directories. Links below `root` are not followed: they belong to the
+    container. Raises OSError; FileExistsError if it exists, NotADirectoryError if there is a link on the way."""
     if sys.platform == "win32":
         from shim.platform.windows import mount_points as windows
 
-        windows.link(target, path)
+        windows.link_below(target, root, parts)
     else:
         from shim.platform.linux import job_mounts as linux
 
-        linux.link(target, path)
+        linux.link_below(target, root, parts)
+
+
+def make_directory_below(root: str, parts: Sequence[str]) -> None:
+    """Create a directory below `root`, with its parents, as `link_below`."""
+    if sys.platform == "win32":
+        from shim.platform.windows import mount_points as windows
+
+        windows.make_directory_below(root, parts)
+    else:
+        from shim.platform.linux import job_mounts as linux
+
+        linux.make_directory_below(root, parts)
 
 
 def make_directory(path: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
         def write(self, nanoseconds: int, level: int, message: str, fields: dict[str, object]) -> None: ...
 
+
 if sys.platform == "win32":
     from shim.platform.windows.log_channel import LogChannel
 else:

@@ -113,7 +113,13 @@ class Client:
         self._waiting: dict[int, _Pending | ClientStream] = {}
         self._outbox = Outbox(self._stream, self._stream.close)
         self._closed = False
-        start_new_thread(self._read, ())
+        try:
+            start_new_thread(self._read, ())
+        except (RuntimeError, MemoryError):
+            self._outbox.close()
+            self._stream.close()
+            release(self._stream)
+            raise
 
     @property
     def closed(self) -> bool:

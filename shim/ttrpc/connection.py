@@ -195,7 +195,7 @@ class Connection:
             self.running += 1
         try:
             self.server.workers.submit(self._run, method.handler, call)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             with self.lock:
                 self.running -= 1
             call.fail(StatusError(RESOURCE_EXHAUSTED, f"no thread for this call: {error}"))

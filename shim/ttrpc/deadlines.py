@@ -7,8 +7,11 @@ then, with growing intervals, whether any call is still pending.
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+import sys
+from _thread import allocate_lock
 from time import monotonic
+
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +60,8 @@ class Deadlines:
             self._number += 1
             heappush(self._heap, (deadline, self._number, call))
             if not self._running:
+                run_soon(self._run)
                 self._running = True
-                start_new_thread(self._run, ())
             elif self._heap[0][2] is call and self._wake.locked():
                 self._wake.release()
 
@@ -97,7 +100,10 @@ class Deadlines:
                     longest = LINGER
                 pause = min(self._heap[0][0] - now, longest) if self._heap else LINGER
             for call in due:
-                call.expire()
+                try:
+                    call.expire()
+                except Exception:  # such as a lack of memory: the deadlines of the other calls still matter
+                    sys.excepthook(*sys.exc_info())
             if due:
                 del due, call
                 continue

@@ -18,9 +18,10 @@ dead if its connection is closed.
 
 from __future__ import annotations
 
-from _thread import allocate_lock, get_ident, start_new_thread
+from _thread import allocate_lock, get_ident
 from time import monotonic
 
+from shim.threads import run_soon
 from shim.ttrpc.status import ClosedError
 
 TYPE_CHECKING = False
@@ -84,6 +85,8 @@ class Outbox:
             elif self.size + len(data) <= LIMIT:
                 self._queue.append(data)
                 self.size += len(data)
+                if self._writer is None:
+                    self._wake_writer()  # the last attempt to start it has failed
                 return
             self._end()
         self._broken()
@@ -142,16 +145,22 @@ class Outbox:
 
     def _wake_writer(self) -> None:
         if self._writer is None:
-            self._writer = allocate_lock()
-            self._writer.acquire()
-            start_new_thread(self._write_queued, (self._writer,))
+            writer = allocate_lock()
+            writer.acquire()
+            run_soon(self._write_queued, writer)
+            self._writer = writer
         elif self._writer.locked():
             self._writer.release()
 
     def _write_queued(self, wake: LockType) -> None:
         with self._writer_done:
-            while self._write_some(wake):
-                pass
+            try:
+                while self._write_some(wake):
+                    pass
+            except BaseException:  # such as a lack of memory: without its writer the connection must not count as open
+                self.close()
+                self._broken()
+                raise
 
     def _write_some(self, wake: LockType) -> bool:
         """Send what is queued, or wait for more; False when the thread should end."""

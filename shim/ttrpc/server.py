@@ -115,7 +115,7 @@ class Server:
                 try:
                     start_new_thread(connection.serve, ())
                     return connection
-                except RuntimeError as error:
+                except (RuntimeError, MemoryError) as error:
                     self._connections.discard(connection)
                     self.report(error)
         stream.close()

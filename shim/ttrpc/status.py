@@ -60,5 +60,8 @@ def status_of(error: BaseException) -> tuple[int, str]:
 
 
 def one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text[:1000] if text else type(error).__name__
+    """What an error says, without anything that a terminal or a log would take for a command."""
+    text = " ".join(str(error).split())[:1000]
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)[:1000]
+    return text if text else type(error).__name__

@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import select
 import signal
-from _thread import start_new_thread
 from fcntl import F_DUPFD_CLOEXEC, fcntl
+
+from shim.threads import run_soon
 
 READY_TIMEOUT = 10.0
 STOP_TIMEOUT = 5.0  # to exit by itself, and again after SIGTERM
@@ -33,7 +34,7 @@ class Logger:
 
     def stop(self) -> None:
         """Stop it, once the streams have been closed. Returns at once."""
-        start_new_thread(stop_process, (self._pid, STOP_TIMEOUT))
+        run_soon(stop_process, self._pid, STOP_TIMEOUT)
 
 
 def start(program: str, arguments: list[str], environment: dict[str, str], requires_ready: bool) -> Logger:
@@ -71,7 +72,7 @@ def start(program: str, arguments: list[str], environment: dict[str, str], requi
     except BaseException:
         os.close(ours[0])
         os.close(ours[1])
-        start_new_thread(stop_process, (pid, 0.0))
+        run_soon(stop_process, pid, 0.0)
         raise
     finally:
         os.close(ours[2])

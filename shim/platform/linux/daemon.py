@@ -25,6 +25,8 @@ FORKS = True
 SYSTEM_LOG = "the kernel's messages"
 #: A thread that imports must not delay a response for Python's default 5 ms.
 SWITCH_INTERVAL = 0.0005
+#: No user is created for a container.
+CREATES_USERS = False
 READY = b"R"
 DONE = b"D"
 READY_TIMEOUT = 10.0
@@ -155,11 +157,13 @@ class ShutdownRequest:
     time, on any thread, and is not lost. Waiting for a lock would lose one that arrives just before the wait.
     """
 
-    __slots__ = ("_reading", "_writing", "now", "requested")
+    __slots__ = ("_reading", "_writing", "failed", "now", "requested")
 
     def __init__(self) -> None:
         self.requested = False
         self.now = False
+        #: The daemon cannot do its work any more.
+        self.failed = False
         self._reading, self._writing = posix.pipe2(posix.O_CLOEXEC)
         posix.set_blocking(self._writing, False)
 
@@ -180,9 +184,18 @@ class ShutdownRequest:
         _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
         _signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
 
-    def wait(self) -> None:
+    def wake(self) -> None:
+        """Have the waiting thread call `woken`. From any thread."""
+        try:
+            posix.write(self._writing, b".")
+        except BlockingIOError:
+            pass  # the pipe is full: the waiter will wake
+
+    def wait(self, woken: Callable[[], object]) -> None:
         while not self.requested:
             posix.read(self._reading, 1)
+            if not self.requested:
+                woken()
 
 
 def enable_fault_handler(stacks: Callable[[], str]) -> None:
@@ -196,6 +209,11 @@ def enable_fault_handler(stacks: Callable[[], str]) -> None:
 
     faulthandler.enable(2)
     _signal.signal(_signal.SIGUSR1, lambda _number, _frame: posix.write(2, stacks().encode()))
+
+
+def announce_and_load(announce: Callable[[], None]) -> None:
+    """Call `announce`. Libraries are loaded fast enough when they are needed."""
+    announce()
 
 
 def own_pid() -> int:

@@ -10,9 +10,9 @@ import fcntl
 import os
 import signal
 import termios
-from _thread import start_new_thread
 
 from shim.platform.exit_event import ExitEvent
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class DiagnosticProcess(ExitEvent):
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        start_new_thread(self._watch, ())
+        run_soon(self._watch)
 
     def _open_pipes(self, theirs: list[int], requested: tuple[bool, bool, bool]) -> list[Action]:
         actions: list[Action] = []

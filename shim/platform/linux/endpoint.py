@@ -86,6 +86,11 @@ def name_of(address: str) -> str:
     return address.rpartition("/")[2]
 
 
+def agent_address(address: str) -> str:
+    """Where the node agent of a shim with this address listens."""
+    return f"{address.rpartition('/')[0]}/agent"
+
+
 def listen(address: str) -> _socket.socket:
     """A listening socket. A stale socket is replaced."""
     path = path_of(address)

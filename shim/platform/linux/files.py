@@ -10,6 +10,7 @@ import posix
 
 _REGULAR = 0o100000
 _TYPE = 0o170000
+_NO_LINK = posix.O_NOFOLLOW
 
 
 def native(path: str) -> str:
@@ -17,15 +18,23 @@ def native(path: str) -> str:
     return path
 
 
-def read(path: str, limit: int) -> bytes:
-    """A regular file's content, at most `limit` bytes. A FIFO in its place must not block us."""
-    descriptor = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
+def read(path: str, limit: int, *, follow: bool = True) -> bytes:
+    """A regular file's content, at most `limit` bytes."""
+    descriptor = open_regular(path, follow=follow)
     try:
-        if posix.fstat(descriptor).st_mode & _TYPE != _REGULAR:
-            raise OSError(22, "not a regular file")
         return read_all(descriptor, limit)
     finally:
         posix.close(descriptor)
+
+
+def open_regular(path: str, *, follow: bool = True) -> int:
+    """Open a regular file to read it; the caller owns the descriptor. A FIFO in its place must not block us. Without
+    `follow` a link is refused: for files of images, and for files that the shim or containerd has written itself."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC | (0 if follow else _NO_LINK))
+    if posix.fstat(descriptor).st_mode & _TYPE != _REGULAR:
+        posix.close(descriptor)
+        raise OSError(22, "not a regular file")
+    return descriptor
 
 
 def size(path: str) -> int:
@@ -70,10 +79,11 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_atomic(path: str, data: bytes) -> None:
-    """Write a file atomically: readers see all of it or none, even after a crash."""
+    """Write a file atomically: readers see all of it or none, even after a crash. A link is replaced, not followed."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}"
-    descriptor = posix.open(temporary, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | _NO_LINK
+    descriptor = posix.open(temporary, flags, 0o600)
     try:
         try:
             write_all(descriptor, data)
@@ -86,8 +96,19 @@ def write_atomic(path: str, data: bytes) -> None:
 
 
 def create(path: str) -> int:
-    """Create an empty file for appending; the caller owns the descriptor."""
-    return posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
+    """Create an empty file for appending; the caller owns the descriptor. A link in its place is refused."""
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND | posix.O_CLOEXEC | _NO_LINK
+    return posix.open(path, flags, 0o600)
+
+
+def append(path: str, data: bytes) -> None:
+    """Append in one write; the file is created if it is missing. A link in its place is refused."""
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_NONBLOCK | posix.O_CLOEXEC | _NO_LINK
+    descriptor = posix.open(path, flags, 0o600)
+    try:
+        write_all(descriptor, data)
+    finally:
+        posix.close(descriptor)
 
 
 def make_directory(path: str) -> None:

@@ -40,14 +40,19 @@ class Listener:
         shut(self._socket)
 
 
+def directory() -> str:
+    """The emulator's directory."""
+    return os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY
+
+
 def listen(vm_id: str, service_id: str) -> Listener:
     """Raises OSError, for example if there is no such VM."""
-    directory = os.path.join(os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY, "hvsock", vm_id)
-    path = os.path.join(directory, service_id)
+    of_vm = os.path.join(directory(), "hvsock", vm_id)
+    path = os.path.join(of_vm, service_id)
     listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
     try:
         # Bind by way of a descriptor: a socket's path is limited to 107 bytes, and the directory's may be longer.
-        descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(of_vm, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             listening.bind(f"/proc/self/fd/{descriptor}/{service_id}")
         finally:
@@ -65,9 +70,9 @@ class AddressInfo:
     __slots__ = ("_path",)
 
     def __init__(self, system_id: str, vm_id: str) -> None:
-        directory = os.path.join(os.environ.get("HCS_EMULATOR_DIR") or DEFAULT_DIRECTORY, "hvsock-addresses")
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        self._path = os.path.join(directory, system_id)
+        addresses = os.path.join(directory(), "hvsock-addresses")
+        os.makedirs(addresses, mode=0o700, exist_ok=True)
+        self._path = os.path.join(addresses, system_id)
         with open(self._path, "xb", buffering=0) as file:
             file.write(vm_id.encode())
 

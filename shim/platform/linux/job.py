@@ -11,13 +11,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.platform import command_line
 from shim.platform.job_types import ALREADY_EXISTS, DIRECTORY, GENERAL_FAILURE, INVALID_PARAMETER, JobError
 from shim.platform.linux import job_channel, job_mounts, job_process, job_stats, job_users
 from shim.platform.linux.job_cgroups import Groups
 from shim.platform.linux.job_channel import Channel
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,14 +120,11 @@ class Job:
 
     def spawn(self, launch: Launch) -> job_process.JobProcess:
         line = launch.command_line
-        if not launch.arguments and not os.path.isdir(job_mounts.posix(launch.directory)):
+        if not os.path.isdir(job_mounts.posix(launch.directory)):
             # As CreateProcess: in the view of its caller, where the job's bind mounts do not exist.
             raise JobError(DIRECTORY, f"{line!r} cannot be started: {launch.directory!r} is no directory of the host")
-        if launch.arguments:
-            programs, arguments, tail = launch.arguments[:1], launch.arguments, ""
-        else:
-            programs = [launch.application] if launch.application else command_line.programs(line)
-            arguments, tail = command_line.arguments(line), command_line.tail(line)
+        programs = [launch.application] if launch.application else command_line.programs(line)
+        arguments, tail = command_line.arguments(line), command_line.tail(line)
         variables = [f"{name}={value}" for name, value in launch.environment.items()]
         theirs: list[int] = []  # the process's ends
         ours: dict[str, int] = {}
@@ -256,7 +254,7 @@ class Job:
         self._keeper_exited.release()
         if not self._closing:
             for callback in self._lost:
-                start_new_thread(callback, ())
+                run_soon(callback)
 
 
 def _start_keeper(channel: int, binds: bool) -> int:

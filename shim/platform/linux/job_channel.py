@@ -10,9 +10,10 @@ from __future__ import annotations
 import _socket
 import os
 from _struct import Struct
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.platform.job_types import BROKEN_PIPE, TOO_LONG, JobError
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Channel:
 
         def begin() -> None:
             self.theirs.close()
-            start_new_thread(self._read, ())
+            run_soon(self._read)
 
         return self._wait(0, begin)
 

@@ -6,6 +6,10 @@ import os
 
 from shim.platform.job_types import FILE_NOT_FOUND, GENERAL_FAILURE, JobError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 VOLUME = "\\\\?\\Volume{"
 _VERBATIM = "\\\\?\\"
 # The default directory of the emulator's service.
@@ -58,7 +62,33 @@ def unmount(directory: str) -> None:
         pass
 
 
-def link(target: str, path: str) -> None:
-    place = posix(path)
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    os.symlink(posix(target), place)
+def make_directory_below(root: str, parts: Sequence[str]) -> None:
+    os.close(_open_below(posix(root), parts))
+
+
+def link_below(target: str, root: str, parts: Sequence[str]) -> None:
+    directory = _open_below(posix(root), parts[:-1])
+    try:
+        os.symlink(posix(target), parts[-1], dir_fd=directory)
+    finally:
+        os.close(directory)
+
+
+def _open_below(root: str, parts: Sequence[str]) -> int:
+    """Open a directory below another, which is created. NotADirectoryError for a link on the way: the container's image
+    has put it there, and it may lead anywhere."""
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    directory = os.open(root, flags)
+    try:
+        for part in parts:
+            try:
+                os.mkdir(part, dir_fd=directory)
+            except FileExistsError:
+                pass
+            inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=directory)
+            os.close(directory)
+            directory = inner
+    except BaseException:
+        os.close(directory)
+        raise
+    return directory

@@ -23,7 +23,7 @@ class LogChannel:
         # The rest of a line that was written partly.
         self._rest = b""
         try:
-            flags = posix.O_RDWR | posix.O_NONBLOCK | posix.O_APPEND | posix.O_CLOEXEC
+            flags = posix.O_RDWR | posix.O_NONBLOCK | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_CLOEXEC
             self._descriptor = posix.open(f"{bundle}/log", flags)
         except OSError:
             self._descriptor = -1  # containerd has created none: there is no log

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import posix
 import select
-from _thread import allocate_lock, start_new_thread
+import sys
+from _thread import allocate_lock
 from time import monotonic
+
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +93,7 @@ class Relay:
         self._wake = posix.eventfd(0, posix.EFD_NONBLOCK | posix.EFD_CLOEXEC)
         try:
             self._epoll.register(self._wake, select.EPOLLIN)
-            start_new_thread(self._run, ())
+            run_soon(self._run)
         except BaseException:
             self._calls.clear()
             self._epoll.close()
@@ -153,6 +156,8 @@ class Relay:
                 return
         except OSError:
             pass  # a stream that epoll refuses must not end the thread
+        except Exception:  # such as a lack of memory: one stream is lost, not those of all containers
+            sys.excepthook(*sys.exc_info())
         self._close(pump)
 
     def _wait(self, pump: Pump, descriptor: int) -> None:

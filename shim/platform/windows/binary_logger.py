@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import _winapi
 import nt
-from _thread import start_new_thread
 from time import monotonic
 
 from shim.platform.windows import files
 from shim.platform.windows.daemon import Startup, quote
 from shim.platform.windows.endpoint import PIPES, create
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Logger:
 
     def stop(self) -> None:
         """Stop it, once the streams have been closed. Returns at once."""
-        start_new_thread(stop_process, (self._process, STOP_TIMEOUT))
+        run_soon(stop_process, self._process, STOP_TIMEOUT)
 
 
 def start(program: str, arguments: list[str], environment: dict[str, str], requires_ready: bool) -> Logger:
@@ -75,7 +75,7 @@ def start(program: str, arguments: list[str], environment: dict[str, str], requi
         for pipe in pipes:
             _winapi.CloseHandle(pipe)
         if process:
-            start_new_thread(stop_process, (process, 0.0))
+            run_soon(stop_process, process, 0.0)
         raise
     _winapi.CloseHandle(pipes[2])
     return Logger(process, pipes[0], pipes[1])

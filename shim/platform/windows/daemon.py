@@ -36,6 +36,9 @@ SYSTEM_LOG = "Windows' event log"
 #: As on Linux, a thread that imports must not delay a response. But Python rounds the wait for the GIL down to whole
 #: milliseconds on Windows: with less than one, threads that wait would spin.
 SWITCH_INTERVAL = 0.001
+#: A user may be created for a host process container.
+CREATES_USERS = True
+_is_limited = False
 READY = b"R"
 DONE = b"D"
 HANDOVER_TIMEOUT = 30.0
@@ -144,11 +147,13 @@ def wait_for_handover(link: Link) -> bool:
 class ShutdownRequest:
     """A request to shut down: made by any thread, waited for by the main thread."""
 
-    __slots__ = ("_wake", "now", "requested")
+    __slots__ = ("_wake", "failed", "now", "requested")
 
     def __init__(self) -> None:
         self.requested = False
         self.now = False
+        #: The daemon cannot do its work any more.
+        self.failed = False
         self._wake = allocate_lock()
         self._wake.acquire()
 
@@ -163,22 +168,57 @@ class ShutdownRequest:
     def catch_signals(self) -> None:
         """Nothing to do: a detached process has no console; in the foreground Ctrl-C raises KeyboardInterrupt."""
 
-    def wait(self) -> None:
+    def wake(self) -> None:
+        """Have the waiting thread call `woken`. From any thread."""
+        try:
+            self._wake.release()
+        except RuntimeError:
+            pass  # it will wake already
+
+    def wait(self, woken: Callable[[], object]) -> None:
         while not self.requested:
             self._wake.acquire(True, 3600.0)
+            if not self.requested:
+                woken()
 
 
 def enable_fault_handler(stacks: Callable[[], str]) -> None:
-    """A crash in native code dumps all threads' stacks to stderr. Windows has no signal to request them.
-
-    faulthandler also dumps for exceptions that RPC and COM raise and handle inside HCS; the launcher prevents that
-    (launcher/windows/crash_filter.c).
-    """
+    """A crash in native code dumps all threads' stacks to stderr. Windows has no signal to request them."""
     import faulthandler
 
+    faulthandler.enable(2)
+
+
+def announce_and_load(announce: Callable[[], None]) -> None:
+    """Call `announce` and load the libraries that every Create needs, in a thread of its own. The imports of Python
+    modules and the response to a call need not wait for it: it holds the GIL for moments only."""
+    from shim.threads import run_soon
+
+    run_soon(_announce_and_load, announce)
+
+
+def _announce_and_load(announce: Callable[[], None]) -> None:
+    from shim.platform.hcs_library import hcs_library, system_library
     from shim.platform.windows._system_cffi import ffi
 
-    faulthandler.enable(2)
+    announce()
+    # cffi's dlopen holds the GIL, and a scanner may take its time for each file; a function is called without the GIL.
+    kernel32: Any = ffi.dlopen(system_library("kernel32"))
+    for name in ("computecore", "vmcompute"):
+        kernel32.LoadLibraryExW(hcs_library(name), ffi.NULL, 0)  # a failure is reported by the call that needs it
+
+
+def limit_fault_handler() -> None:
+    """faulthandler also dumps for exceptions that RPC and COM raise and handle inside HCS; the launcher prevents that
+    (launcher/windows/crash_filter.c). Called before a library of HCS is loaded, and not earlier: it needs cffi, for
+    which the first response must not wait."""
+    global _is_limited
+    faulthandler = sys.modules.get("faulthandler")
+    if _is_limited or faulthandler is None or not faulthandler.is_enabled():
+        return
+    _is_limited = True
+    from shim.platform.windows._system_cffi import ffi
+
     try:
         launcher: Any = ffi.dlopen(sys.executable)
         launcher.report_unhandled_exceptions_only()

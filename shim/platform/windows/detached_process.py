@@ -48,7 +48,10 @@ class Child:
         if len(data) < 2048:
             send()  # a pipe accepts this much without a reader
         else:
-            start_new_thread(send, ())
+            try:
+                start_new_thread(send, ())
+            except (RuntimeError, MemoryError):
+                send()
 
     def wait_ready(self) -> bool:
         """False if it died or hangs; then `problem` says which."""
@@ -63,7 +66,11 @@ class Child:
                 pass
             answered.release()
 
-        start_new_thread(read, ())
+        try:
+            start_new_thread(read, ())
+        except (RuntimeError, MemoryError) as error:
+            self.problem = f"cannot be waited for: {error}"
+            return False
         if not answered.acquire(True, READY_TIMEOUT):
             self.problem = f"has not been ready within {READY_TIMEOUT:.0f} s"
         elif answer != [READY]:

@@ -61,6 +61,12 @@ def name_of(address: str) -> str:
     return address.rpartition("\\")[2]
 
 
+def agent_address(address: str) -> str:
+    """Where the node agent listens: one for all shims."""
+    del address
+    return f"{PREFIX}runhcs-agent"
+
+
 class ListeningPipe:
     """A pipe's name, held by an instance that waits for its client."""
 

@@ -8,10 +8,9 @@ https://learn.microsoft.com/windows/win32/api/evntprov/
 
 from __future__ import annotations
 
-from _thread import start_new_thread
-
 from shim.platform import tracelogging
 from shim.platform.windows._etw_cffi import ffi
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,4 +94,4 @@ class Provider:
         elif state == _DISABLE:
             self._enabled = False
         elif state == _CAPTURE_STATE:
-            start_new_thread(self._on_capture_state, ())
+            run_soon(self._on_capture_state)

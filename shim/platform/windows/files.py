@@ -7,6 +7,7 @@ import nt
 
 _REGULAR = 0o100000
 _TYPE = 0o170000
+_LINK = 0o120000
 _BINARY = nt.O_BINARY | nt.O_NOINHERIT
 _VERBATIM = "\\\\?\\"
 # What CreateFile accepts without a prefix, less what is appended to a directory's path.
@@ -30,15 +31,34 @@ def native(path: str) -> str:
     return _VERBATIM + full
 
 
-def read(path: str, limit: int) -> bytes:
+def read(path: str, limit: int, *, follow: bool = True) -> bytes:
     """A regular file's content, at most `limit` bytes."""
-    descriptor = nt.open(native(path), nt.O_RDONLY | _BINARY)
+    descriptor = open_regular(path, follow=follow)
     try:
-        if nt.fstat(descriptor).st_mode & _TYPE != _REGULAR:
-            raise OSError(22, "not a regular file")
         return read_all(descriptor, limit)
     finally:
         nt.close(descriptor)
+
+
+def open_regular(path: str, *, follow: bool = True) -> int:
+    """Open a regular file to read it; the caller owns the descriptor. Without `follow` a link is refused."""
+    if not follow:
+        _refuse_link(native(path))
+    descriptor = nt.open(native(path), nt.O_RDONLY | _BINARY)
+    if nt.fstat(descriptor).st_mode & _TYPE != _REGULAR:
+        nt.close(descriptor)
+        raise OSError(22, "not a regular file")
+    return descriptor
+
+
+def _refuse_link(path: str) -> None:
+    """The system opens the target of a link, unless the caller asks for the link itself, which `nt.open` cannot."""
+    try:
+        is_link = nt.lstat(path).st_mode & _TYPE == _LINK
+    except OSError:
+        return  # the caller's open fails in the same way, or creates the file
+    if is_link:
+        raise OSError(22, "is a link, which is not followed", path)
 
 
 def size(path: str) -> int:
@@ -94,10 +114,11 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_atomic(path: str, data: bytes) -> None:
-    """Write a file atomically: readers see all of it or none, even after a crash."""
+    """Write a file atomically: readers see all of it or none, even after a crash. A link is replaced, not followed."""
     path = native(path)
     directory, slash, name = path.rpartition("\\") if "\\" in path.rpartition("/")[2] else path.rpartition("/")
     temporary = f"{directory}{slash}.{name}"
+    _refuse_link(temporary)
     descriptor = nt.open(temporary, nt.O_WRONLY | nt.O_CREAT | nt.O_TRUNC | _BINARY, 0o600)
     try:
         try:
@@ -111,11 +132,23 @@ def write_atomic(path: str, data: bytes) -> None:
 
 
 def create(path: str) -> int:
-    """Create an empty file for appending; returns a handle with which other processes may still delete the file."""
+    """Create an empty file for appending; returns a handle with which other processes may still delete the file. A link
+    in its place is refused."""
+    _refuse_link(native(path))
     try:
         return _winapi.CreateFile(native(path), _GENERIC_APPEND, _SHARE_ALL, 0, _CREATE_ALWAYS, _NORMAL, 0)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None  # with the file name, which CreateFile omits
+
+
+def append(path: str, data: bytes) -> None:
+    """Append in one write; the file is created if it is missing. A link in its place is refused."""
+    _refuse_link(native(path))
+    descriptor = nt.open(native(path), nt.O_WRONLY | nt.O_CREAT | nt.O_APPEND | _BINARY, 0o600)
+    try:
+        write_all(descriptor, data)
+    finally:
+        nt.close(descriptor)
 
 
 def make_directory(path: str) -> None:

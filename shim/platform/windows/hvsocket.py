@@ -18,6 +18,7 @@ HV_PROTOCOL_RAW = 1
 BACKLOG = 16
 _READ_WRITE = 0xC0000000
 _CREATE_NEW = 1
+_INVALID_HANDLE = 0xFFFFFFFFFFFFFFFF
 _UPDATE = 0x21C004
 # The GUID is that of a compartment within the VM.
 _PASS_THROUGH = 1
@@ -69,17 +70,18 @@ class AddressInfo:
 
     def __init__(self, system_id: str, vm_id: str) -> None:
         """Raises OSError."""
-        import _winapi
-
         from shim.platform.hcs_library import system_library
         from shim.platform.windows._system_cffi import ffi
 
         path = f"\\\\.\\HvSocketSystem\\AddressInfo\\{{{system_id}}}"
-        self._handle = _winapi.CreateFile(path, _READ_WRITE, 0, 0, _CREATE_NEW, 0, 0)
         kernel32: Any = ffi.dlopen(system_library("kernel32"))
+        device = kernel32.CreateFileW(path, _READ_WRITE, 0, ffi.NULL, _CREATE_NEW, 0, ffi.NULL)
+        self._handle = int(ffi.cast("uintptr_t", device))
+        if self._handle == _INVALID_HANDLE:
+            code, message = ffi.getwinerror()
+            raise OSError(code, f"{path} cannot be opened: {message}")
         data = address_info(system_id, vm_id)
         used = ffi.new("uint32_t *")
-        device = ffi.cast("void *", self._handle)
         if not kernel32.DeviceIoControl(device, _UPDATE, data, len(data), ffi.NULL, 0, used, ffi.NULL):
             code, message = ffi.getwinerror()
             self.close()

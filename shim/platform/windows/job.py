@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim.platform import host
 from shim.platform.hcs_library import system_library
@@ -18,6 +18,7 @@ from shim.platform.job_types import ALREADY_EXISTS, INVALID_HANDLE, JobError
 from shim.platform.windows import job_process, job_stats, job_users
 from shim.platform.windows.job_library import check, close, ffi, handle, library, number
 from shim.platform.windows.security import administrators_only
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Job:
         self._port = number(port)
         settings = ffi.new("COMPLETION_PORT *", {"Key": handle(_ABOUT_JOB), "Port": port})
         self._set(_COMPLETION_PORT, settings, "the job's completion port cannot be set")
-        start_new_thread(self._read_messages, (port,))
+        run_soon(self._read_messages, port)
 
     def _read_messages(self, port: Any) -> None:
         kernel32 = library("kernel32")

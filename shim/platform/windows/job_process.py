@@ -7,12 +7,12 @@ Windows itself delivers them; system libraries have the same address in every pr
 from __future__ import annotations
 
 import _winapi
-from _thread import start_new_thread
 
 from shim.platform.exit_event import ExitEvent
 from shim.platform.job_types import ACCESS_DENIED, EVENTS, JobError
 from shim.platform.windows import job_pipes, stdio_pipes
 from shim.platform.windows.job_library import check, close, failure, ffi, handle, library, number
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class JobProcess(ExitEvent):
         self._console = console
         self._input_writer = input_writer
         self._signal_tree = signal_tree
-        start_new_thread(self._watch, ())
+        run_soon(self._watch)
 
     def _watch(self) -> None:
         _winapi.WaitForSingleObject(self._handle, _INFINITE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.platform.job_types import INHERIT, MEMBER, SERVICE, JobError
+from shim.platform.job_types import INHERIT, MEMBER, SERVICE, JobError, user_name
 from shim.platform.windows.job_library import check, ffi, handle, library, number
 
 TYPE_CHECKING = False
@@ -19,8 +19,11 @@ _NORMAL_ACCOUNT = 0x200
 _PASSWORD_NEVER_EXPIRES = 0x10000
 _USER_NOT_FOUND = 2221
 _SUCCESS = 0
-# Levels of structures: USER_INFO_23 and LOCALGROUP_MEMBERS_INFO_0.
-_LEVEL_SID, _LEVEL_MEMBER_SID = 23, 0
+# Levels of structures: USER_INFO_1, USER_INFO_23 and LOCALGROUP_MEMBERS_INFO_0.
+_LEVEL_USER, _LEVEL_SID, _LEVEL_MEMBER_SID = 1, 23, 0
+# CRI's ids have 64 hexadecimal digits.
+_CRI_ID_LENGTH = 64
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def is_local_group(name: str) -> bool:
@@ -39,7 +42,7 @@ def log_on(identity: Identity) -> int:
     user, domain, password = identity.name, identity.domain, None
     kind = _LOGON_SERVICE if identity.kind == SERVICE else _LOGON_INTERACTIVE
     if identity.kind == MEMBER:
-        user, domain, password = identity.user, ".", _create_user(identity.user, identity.name)
+        user, domain, password = identity.user, ".", _create_user(identity.id, identity.name)
     token = ffi.new("HANDLE *")
     result = library("advapi32").LogonUserW(
         user, domain, ffi.NULL if password is None else password, kind, _PROVIDER_DEFAULT, token
@@ -74,16 +77,18 @@ def environment(token: int) -> dict[str, str]:
         userenv.DestroyEnvironmentBlock(block[0])
 
 
-def _create_user(name: str, group: str) -> str:
-    """Create a user in the group, with a random password, which is returned."""
+def _create_user(id: str, group: str) -> str:
+    """Create a user for a container in the group, with a random password, which is returned."""
     import nt
 
+    name = user_name(id)
     netapi32 = library("netapi32")
     password = f"Aa-{nt.urandom(24).hex()}"
-    texts = [ffi.new("char16_t[]", text) for text in (name, password)]
+    texts = [ffi.new("char16_t[]", text) for text in (name, password, _comment(id))]
     info = ffi.new("USER_INFO *", {"Name": texts[0], "Password": texts[1], "Privilege": _PRIVILEGE_USER})
+    info.Comment = texts[2]
     info.Flags = _NORMAL_ACCOUNT | _PASSWORD_NEVER_EXPIRES
-    code = netapi32.NetUserAdd(ffi.NULL, 1, info, ffi.NULL)
+    code = netapi32.NetUserAdd(ffi.NULL, _LEVEL_USER, info, ffi.NULL)
     if code != _SUCCESS:
         raise JobError(code, f"user {name!r} cannot be created for the container (NetUserAdd returns {code})")
     code = _add_to_group(name, group)
@@ -111,3 +116,27 @@ def remove_user(name: str) -> None:
     code = library("netapi32").NetUserDel(ffi.NULL, name)
     if code not in (_SUCCESS, _USER_NOT_FOUND):
         raise JobError(code, f"user {name!r} cannot be removed (NetUserDel returns {code})")
+
+
+def remove_container_user(id: str) -> None:
+    """Remove the user of a container without an entry in the ledger: the ledger may be lost, or Microsoft's shim may
+    have created the user. Raises JobError.
+
+    Any account may have the name of a container. So the user is removed only if its comment names the container, or if
+    it has no comment, as with Microsoft's shim, and a name that only an id of CRI gives it: 20 hexadecimal digits.
+    """
+    netapi32 = library("netapi32")
+    buffer = ffi.new("void **")
+    if netapi32.NetUserGetInfo(ffi.NULL, user_name(id), _LEVEL_USER, buffer) != _SUCCESS:
+        return
+    try:
+        found = ffi.cast("USER_INFO *", buffer[0]).Comment
+        comment = str(ffi.string(found)) if found != ffi.NULL else ""
+    finally:
+        netapi32.NetApiBufferFree(buffer[0])
+    if comment == _comment(id) or (not comment and len(id) == _CRI_ID_LENGTH and _HEXADECIMAL.issuperset(id)):
+        remove_user(user_name(id))
+
+
+def _comment(id: str) -> str:
+    return f"containerd-shim-runhcs-v1: user of container {id}"

@@ -7,10 +7,11 @@ or that come before the first reader, are buffered up to a limit; further lines 
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from time import sleep
 
 from shim.platform.windows.endpoint import PIPES, Listener, ListeningPipe, create, inherited
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class LogChannel:
             self._listener = Listener(pipe)
         except OSError:
             return  # the name is taken: the shim runs without a log
-        start_new_thread(self._accept, (self._listener,))
+        run_soon(self._accept, self._listener)
 
     def write(self, line: bytes) -> None:
         with self._lock:
@@ -95,8 +96,8 @@ class LogChannel:
                     self._replaced.append(self._reader)
                 self._reader = reader
                 if not self._has_writer:
+                    run_soon(self._write_buffered)
                     self._has_writer = True
-                    start_new_thread(self._write_buffered, ())
                 self._wake_writer()
 
     # -- the writer thread

@@ -10,10 +10,11 @@ when it restarts; bytes that were not written yet go to the new connection. stdi
 from __future__ import annotations
 
 import _winapi
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from time import monotonic
 
 from shim.platform.windows.pipe import ERROR_OPERATION_ABORTED, dial
+from shim.threads import run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Pump:
         self._exited.acquire()
 
     def start(self) -> None:
-        start_new_thread(self._run, ())
+        run_soon(self._run)
 
     def bytes_pending(self) -> int:
         """Bytes that are ready to be moved."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shim.platform.windows._system_cffi import ffi
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,13 @@ _created: list[Any] = []  # the structures live as long as the process
 
 
 def administrators_only() -> int:
-    """The address of SECURITY_ATTRIBUTES with our descriptor."""
+    """The address of SECURITY_ATTRIBUTES with our descriptor: the launcher's, or, in python.exe, new ones. The first
+    response of a daemon needs them, and must not wait until cffi is loaded."""
+    given = sys._xoptions.get("runhcs_security")
+    if isinstance(given, str) and given:
+        return int(given)
+    from shim.platform.windows._system_cffi import ffi
+
     if not _created:
         from shim.platform.hcs_library import system_library
 

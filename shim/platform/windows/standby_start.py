@@ -33,7 +33,10 @@ class StandbyStarter:
         self._done = allocate_lock()
         self._now.acquire()
         self._done.acquire()
-        start_new_thread(self._run, ())
+        try:
+            start_new_thread(self._run, ())
+        except (RuntimeError, MemoryError):
+            self._done.release()  # without a standby the next start is cold
 
     def _run(self) -> None:
         self._now.acquire(True, START_AFTER)

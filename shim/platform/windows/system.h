@@ -15,6 +15,9 @@ uint32_t SetNamedSecurityInfoW(const char16_t *name, int32_t type, uint32_t info
 uint32_t SetEntriesInAclW(uint32_t count, EXPLICIT_ACCESS *entries, void *old, void **created);
 void *LocalFree(void *memory);
 uint32_t GetFinalPathNameByHandleW(void *file, char16_t *path, uint32_t characters, uint32_t flags);
+void *LoadLibraryExW(const char16_t *path, void *file, uint32_t flags);
+void *CreateFileW(const char16_t *name, uint32_t access, uint32_t sharing, void *attributes, uint32_t disposition, uint32_t flags,
+                  void *template_file);
 int32_t DeviceIoControl(void *device, uint32_t code, void *in, uint32_t in_size, void *out, uint32_t out_size, uint32_t *returned,
                         void *overlapped);
 uint32_t GetTimeZoneInformation(void *information);
