@@ -37,10 +37,14 @@ enum role { UNSUPPORTED, STANDALONE, SANDBOX, MEMBER };
 /* The role of the container in a pod. `sandbox` receives the id of the pod's sandbox, if there is one. */
 enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size);
 
-/* -- runtime options on stdin: runtime_options.c ------------------------------------------------------------------ */
+/* -- stdin of start: runtime_options.c ----------------------------------------------------------------------------- */
 
-/* Whether Python would accept them without an error. */
-bool options_are_supported(const unsigned char *data, size_t length, const char *id);
+#define MAX_SOCKET_DIR 108
+
+/* Whether Python would accept what is on stdin without an error. `socket_dir` receives the directory for the socket that
+   containerd configures; empty if it configures none. */
+bool stdin_is_supported(const unsigned char *data, size_t length, const struct command *command,
+    char socket_dir[MAX_SOCKET_DIR]);
 
 /* False if there is no whole varint. */
 bool decode_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);

@@ -1,5 +1,7 @@
-/* Validates runtime options on stdin. The daemon reads them (shim/commands/bootstrap.py); this code only decides whether
-   it will accept them. Supported is a protobuf Any with this runtime's options.
+/* Validates what containerd writes to stdin. The daemon reads it (shim/commands/bootstrap.py); this code only decides
+   whether it will accept it. Supported are a protobuf Any with the runtime options, and BootstrapParams (containerd 2.3 and
+   later, for a binary of another name) with such an Any as an extension. The options are this runtime's own message, or
+   TOML text in the generic one, which CRI sends under a runtime type that containerd does not know.
 
    A new field in proto/runhcs/options.proto has to be added to is_supported(); until then every start that uses it falls
    back to Python. */
@@ -8,16 +10,23 @@
 #include "common.h"
 
 #define OPTIONS_TYPE "containerd.runhcs.v1.Options"
+#define GENERIC_TYPE "runtimeoptions.v1.Options"
+/* Python's TOML parser fails on text that is nested too deeply. */
+#define MAX_BRACKETS 64
 
 enum { VARINT = 0, BYTES = 2 };
 enum { DEBUG_TYPE = 2, LOG_LEVEL = 16, ANNOTATIONS = 18 };
+enum { GENERIC_TYPE_URL = 1, CONFIG_BODY = 3 };
+enum { INSTANCE_ID = 1, NAMESPACE, PARAMS_LOG_LEVEL, BINARY = 7, EXTENSIONS, SOCKET_DIR };
 
 bool decode_varint(const unsigned char **at, const unsigned char *end, uint64_t *value) {
     *value = 0;
-    for (int shift = 0; shift < 63; shift += 7) { /* a tenth byte is for negative numbers, which are unsupported */
+    for (int shift = 0; shift <= 63; shift += 7) {
         if (*at == end)
             return false;
         unsigned char byte = *(*at)++;
+        if (shift == 63 && byte > 1)
+            return false;
         *value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80)
             return true;
@@ -87,18 +96,96 @@ static bool is_supported(const struct field *field) {
     }
 }
 
-bool options_are_supported(const unsigned char *data, size_t length, const char *id) {
-    const unsigned char *at = data, *end = data + length;
-    struct field type, value = {0}, field;
-    if (!read_field(&at, end, &type) || type.number != 1 || type.wire != BYTES || type.value != strlen(OPTIONS_TYPE) ||
-        memcmp(type.bytes, OPTIONS_TYPE, type.value) != 0)
+static bool equals(const struct field *field, const char *text) {
+    return field->wire == BYTES && field->value == strlen(text) && memcmp(field->bytes, text, field->value) == 0;
+}
+
+static char lower(unsigned char byte) { return (char)(byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte); }
+
+static bool begins_with(const unsigned char *at, const unsigned char *end, const char *word) {
+    while (*word != '\0' && at < end && lower(*at) == *word)
+        at++, word++;
+    return *word == '\0';
+}
+
+/* TOML text that cannot make `start` fail: the only options that can are LogLevel and DebugType. A key may be written with
+   escapes. */
+static bool is_supported_toml(const struct field *body) {
+    int brackets = 0;
+    for (const unsigned char *at = body->bytes, *end = at + body->value; at < end; at++) {
+        if (*at > 0x7e || (*at < 0x20 && *at != '\n' && *at != '\t'))
+            return false;
+        if ((*at == '[' || *at == '{') && ++brackets > MAX_BRACKETS)
+            return false;
+        if (begins_with(at, end, "loglevel") || begins_with(at, end, "debugtype") || begins_with(at, end, "\\u"))
+            return false;
+    }
+    return true;
+}
+
+static bool is_supported_generic(const struct field *field) {
+    if (field->wire != BYTES)
         return false;
-    if (strcmp(id, OPTIONS_TYPE) == 0) /* it may be BootstrapParams, whose first field is the id */
+    return field->number == GENERIC_TYPE_URL ? is_text_field(field) : field->number == CONFIG_BODY && is_supported_toml(field);
+}
+
+/* An Any with options. */
+static bool any_is_supported(const unsigned char *at, const unsigned char *end) {
+    struct field type, value = {0}, field;
+    if (!read_field(&at, end, &type) || type.number != 1)
+        return false;
+    bool is_generic = equals(&type, GENERIC_TYPE);
+    if (!is_generic && !equals(&type, OPTIONS_TYPE))
         return false;
     if (at < end && (!read_field(&at, end, &value) || value.number != 2 || value.wire != BYTES || at != end))
         return false;
     for (at = value.bytes, end = at + value.value; at < end;)
-        if (!read_field(&at, end, &field) || !is_supported(&field))
+        if (!read_field(&at, end, &field) || !(is_generic ? is_supported_generic(&field) : is_supported(&field)))
             return false;
     return true;
+}
+
+static bool extension_is_supported(const struct field *extension) {
+    const unsigned char *at = extension->bytes, *end = at + extension->value;
+    struct field any;
+    return extension->wire == BYTES && read_field(&at, end, &any) && any.number == 1 && any.wire == BYTES && at == end &&
+           any_is_supported(any.bytes, any.bytes + any.value);
+}
+
+/* The fields in the order of their numbers, as containerd writes them. */
+static bool params_are_supported(const unsigned char *at, const unsigned char *end, const struct command *command,
+    char *socket_dir) {
+    struct field field;
+    uint64_t last = 0;
+    bool has_id = false, has_namespace = false;
+    while (at < end) {
+        if (!read_field(&at, end, &field) || field.number < last || (field.number == last && last != EXTENSIONS))
+            return false;
+        last = field.number;
+        bool is_known = last >= NAMESPACE + 2 && last <= BINARY && field.wire == BYTES && is_text_field(&field);
+        if (last == INSTANCE_ID)
+            is_known = has_id = equals(&field, command->id);
+        else if (last == NAMESPACE)
+            is_known = has_namespace = equals(&field, command->namespace);
+        else if (last == PARAMS_LOG_LEVEL)
+            is_known = field.wire == VARINT;
+        else if (last == EXTENSIONS)
+            is_known = extension_is_supported(&field);
+        else if (last == SOCKET_DIR) {
+            is_known = field.wire == BYTES && field.value < MAX_SOCKET_DIR && is_text_field(&field);
+            memcpy(socket_dir, field.bytes, is_known ? field.value : 0);
+        }
+        if (!is_known)
+            return false;
+    }
+    return has_id && has_namespace;
+}
+
+bool stdin_is_supported(const unsigned char *data, size_t length, const struct command *command,
+    char socket_dir[MAX_SOCKET_DIR]) {
+    memset(socket_dir, 0, MAX_SOCKET_DIR);
+    /* Such an id may make an Any look like BootstrapParams, whose first field is the id. */
+    if (strcmp(command->id, OPTIONS_TYPE) == 0 || strcmp(command->id, GENERIC_TYPE) == 0)
+        return false;
+    return any_is_supported(data, data + length) || params_are_supported(data, data + length, command, socket_dir);
 }

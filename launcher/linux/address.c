@@ -18,8 +18,9 @@ static bool is_clean_path(const char *path) {
     return true;
 }
 
-bool socket_path(const struct command *command, const char *id, struct sockaddr_un *address) {
-    const char *directory = getenv(DIRECTORY_VARIABLE);
+bool socket_path(const struct command *command, const char *id, const char *directory, struct sockaddr_un *address) {
+    if (*directory == '\0')
+        directory = getenv(DIRECTORY_VARIABLE);
     if (directory == NULL || *directory == '\0')
         directory = DEFAULT_DIRECTORY;
     char joined[MAX_PATH], hex[65];

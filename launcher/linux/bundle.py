@@ -29,7 +29,7 @@ COMMANDS = frozenset(
 )  # fmt: skip
 DAEMON = frozenset(
     (
-        "shim", "shim.__main__", "shim.logs", "shim.spans",
+        "shim", "shim.__main__", "shim.logs", "shim.spans", "shim.threads",
         "shim.commands", "shim.commands.adopted", "shim.commands.serve",
         "shim.platform", "shim.platform.log_channel", "shim.platform.linux", "shim.platform.linux.files",
         "shim.platform.linux.endpoint", "shim.platform.linux.daemon", "shim.platform.linux.log_channel",

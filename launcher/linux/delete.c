@@ -26,7 +26,7 @@ static bool ledger_file_is_released(const char *path) {
 static bool socket_is_removed(const struct command *command) {
     struct sockaddr_un own;
     char path[MAX_PATH], written[MAX_PATH];
-    if (!socket_path(command, command->id, &own))
+    if (!socket_path(command, command->id, "", &own))
         return false;
     const char *socket = own.sun_path;
     snprintf(path, sizeof path, "%s/address", command->bundle);

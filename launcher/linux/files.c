@@ -11,7 +11,7 @@
 #include "launcher.h"
 
 ssize_t read_file(const char *path, char *buffer, size_t size) {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO of that name must not block */
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC); /* a FIFO of that name must not block */
     if (fd < 0)
         return -1;
     struct stat status;
@@ -53,7 +53,7 @@ bool write_stdout(const void *data, size_t length) {
 bool write_file(const char *name, const char *content) {
     char temporary[64];
     snprintf(temporary, sizeof temporary, ".%s", name);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
     bool written = write_all(fd, content, strlen(content));

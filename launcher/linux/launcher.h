@@ -26,8 +26,8 @@ void build_python_arguments(const struct settings *settings, char *option, int a
 
 /* -- the shim's address: address.c -------------------------------------------------------------------------------- */
 
-/* The path of the socket of the shim that serves this id; false if it is unsupported. */
-bool socket_path(const struct command *command, const char *id, struct sockaddr_un *address);
+/* The path of the socket of the shim that serves this id; false if it is unsupported. An empty directory is the default. */
+bool socket_path(const struct command *command, const char *id, const char *directory, struct sockaddr_un *address);
 void sha256_hex(const void *data, size_t length, char hex[65]);
 
 /* -- files: files.c ----------------------------------------------------------------------------------------------- */

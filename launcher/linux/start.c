@@ -42,12 +42,13 @@ static void restore_stdin(int options) {
     close(options);
 }
 
-/* The options on stdin as a memfd; -1 if there are none. If they are unsupported, stdin is restored. */
-static bool read_options(const char *id, int *options) {
+/* The content of stdin as a memfd; -1 if it is empty. If it is unsupported, stdin is restored. */
+static bool read_options(const struct command *command, int *options, char socket_dir[MAX_SOCKET_DIR]) {
     static unsigned char data[MAX_OPTIONS];
     size_t length = 0, total;
     ssize_t got = 0;
     *options = -1;
+    *socket_dir = '\0';
     if (isatty(STDIN_FILENO))
         return true;
     while (length < sizeof data && (got = read(STDIN_FILENO, data + length, sizeof data - length)) > 0)
@@ -59,7 +60,7 @@ static bool read_options(const char *id, int *options) {
     int file = memfd_create("options", MFD_CLOEXEC);
     if (file < 0 || !write_all(file, (const char *)data, length))
         return false;
-    bool is_supported = length < sizeof data && options_are_supported(data, length, id);
+    bool is_supported = length < sizeof data && stdin_is_supported(data, length, command, socket_dir);
     for (total = length; !is_supported && got > 0 && total <= STDIN_LIMIT; total += (size_t)got)
         if ((got = read(STDIN_FILENO, data, sizeof data)) <= 0 || !write_all(file, (const char *)data, (size_t)got))
             break;
@@ -189,7 +190,7 @@ static bool launch_daemon(const struct settings *settings, struct daemon *daemon
     if (daemon->listener < 0)
         return false;
     snprintf(text, sizeof text, SCHEME "%s", address->sun_path);
-    daemon->panic_log = open("panic.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    daemon->panic_log = open("panic.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (daemon->panic_log >= 0 && write_file("address", text))
         pid = start_daemon(settings, daemon, standby, &link, argc, argv, is_spare);
     snprintf(number, sizeof number, "%d", pid);
@@ -212,16 +213,17 @@ static bool launch_daemon(const struct settings *settings, struct daemon *daemon
 bool native_start(const struct settings *settings, const struct command *command, int argc, char **argv) {
     struct daemon daemon = {.options = -1};
     struct sockaddr_un address, standby;
-    char bundle[MAX_PATH - 64], sandbox[256] = "", response[256];
+    char bundle[MAX_PATH - 64], sandbox[256] = "", socket_dir[MAX_SOCKET_DIR], response[256];
     if (getcwd(bundle, sizeof bundle) == NULL || access(settings->python, X_OK) != 0 || access(settings->file, R_OK) != 0)
         return false;
     bool is_service = is_sandbox_bundle(bundle);
     enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox);
-    if (role == UNSUPPORTED || !socket_path(command, role == MEMBER ? sandbox : command->id, &address) ||
-        !read_options(command->id, &daemon.options))
+    if (role == UNSUPPORTED || !read_options(command, &daemon.options, socket_dir))
         return false;
     bool has_standby = settings->standby && standby_address(settings, &standby), is_spare = false, is_done;
-    if (role == MEMBER)
+    if (!socket_path(command, role == MEMBER ? sandbox : command->id, socket_dir, &address))
+        is_done = false;
+    else if (role == MEMBER)
         is_done = native_join_pod(&address, sandbox);
     else {
         daemon.bundle = bundle;

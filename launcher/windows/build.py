@@ -1,4 +1,4 @@
-"""Compile the Windows launchers with MinGW.
+"""Compile the Windows launchers.
 
 A launcher contains boot.py, with the hash of the module bundle, the modules that Python imports before boot.py runs,
 and as resources a manifest and its version. The launcher of the shim also contains the commands in C.
@@ -6,9 +6,9 @@ and as resources a manifest and its version. The launcher of the shim also conta
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
+
+from launcher.windows.compilers import Compiler
 
 HERE = Path(__file__).parent
 COMMON = HERE.parent / "common"
@@ -21,44 +21,30 @@ PROGRAMS = {
 #: Modules that Python imports before boot.py, by path.
 EARLY_MODULES = ("encodings/__init__", "encodings/aliases", "encodings/utf_8", "linecache")
 PYC_HEADER = 16
-#: The prefix of the compiler's programs by architecture. llvm-mingw has those for arm64.
-TOOLS = {"amd64": "x86_64-w64-mingw32", "arm64": "aarch64-w64-mingw32"}
 #: What Explorer shows as the description of each program.
 DESCRIPTIONS = {SHIM: "containerd shim for Windows containers", "runhcs.exe": "Tool for containerd-shim-runhcs-v1"}
-FLAGS = ["-std=c11", "-Os", "-s", "-Wall", "-Wextra", "-Werror", "-municode", "-D__USE_MINGW_ANSI_STDIO=1"]
-# Two builds give the same bytes.
-FLAGS += ["-Wl,--no-insert-timestamp"]
-# Wine maps a section only if it starts at a page of the file, and copies it into private memory otherwise.
-FLAGS += ["-Wl,--file-alignment,4096"]
 
 
 def module_name(path: str) -> str:
     return path.removesuffix("/__init__").replace("/", ".")
 
 
-class BuildError(Exception):
-    """A launcher cannot be built. The message has the next step."""
-
-
 def build_launcher(
-    program: str, early: dict[str, bytes], digest: str, version: str, dll: str, architecture: str, work: Path
+    program: str, early: dict[str, bytes], digest: str, version: str, dll: str, compiler: Compiler, work: Path
 ) -> bytes:
-    """`early`: the .pyc files of EARLY_MODULES by path. `digest`: of the module bundle's index. `dll`: Python's."""
-    tools = TOOLS[architecture]
-    if shutil.which(f"{tools}-gcc") is None or shutil.which(f"{tools}-windres") is None:
-        step = "install gcc-mingw-w64-x86-64" if architecture == "amd64" else "add llvm-mingw's bin directory to PATH"
-        raise BuildError(f"no {tools}-gcc and {tools}-windres: {step}")
-    header, output, resources = work / "program.h", work / program, work / "resources.o"
+    """`early`: the .pyc files of EARLY_MODULES by path. `digest`: of the module bundle's index. `dll`: Python's. Raises
+    BuildError."""
+    header, script, output = work / "program.h", work / "program.rc", work / program
     header.write_text(_header(PROGRAMS[program], early, digest))
-    (work / "program.rc").write_text(_resources(program, version))
-    subprocess.run([f"{tools}-windres", f"-I{HERE}", str(work / "program.rc"), str(resources)], check=True)
-    command = [f"{tools}-gcc", *FLAGS, "-include", str(header), f'-DPYTHON_DLL=L"{dll}"']
-    command += ["-DPYTHON_3_12"] if dll == "python312.dll" else []
+    script.write_text(_resources(program, version))
+    resources = compiler.compile_resources(script, HERE)
+    arguments = ["-include", str(header), f'-DPYTHON_DLL=L"{dll}"']
+    arguments += ["-DPYTHON_3_12"] if dll == "python312.dll" else []
     sources = [HERE / "launcher.c"]
     if program == SHIM:
-        command += ["-DWITH_COMMANDS", f"-I{COMMON}"]
+        arguments += ["-DWITH_COMMANDS", f"-I{COMMON}"]
         sources = sorted([*HERE.glob("*.c"), *COMMON.glob("*.c")])
-    subprocess.run([*command, *map(str, sources), str(resources), "-lntdll", "-o", str(output)], check=True)
+    compiler.compile_program([*arguments, *map(str, sources), str(resources), "-lntdll", "-o", str(output)])
     return output.read_bytes()
 
 

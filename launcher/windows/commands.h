@@ -43,6 +43,8 @@ bool write_stdout(const void *data, size_t length);
 #define PIPES "\\\\.\\pipe\\ProtectedPrefix\\Administrators\\"
 #define MAX_PIPE (256 + 16)
 
+/* Only SYSTEM and Administrators can open what is created with it. shim/platform/windows/security.py gets its address. */
+extern const SECURITY_ATTRIBUTES pipe_security;
 /* The pipe of the shim that serves this id; false if it is unsupported. */
 bool pipe_name(const struct command *command, const char *id, char name[MAX_PIPE]);
 /* The pipe from which containerd reads the log of the shim of this id; false if the name is too long. */
@@ -63,7 +65,7 @@ struct stdin_options {
 };
 
 /* False if they are unsupported. */
-bool read_stdin_options(const char *id, struct stdin_options *options);
+bool read_stdin_options(const struct command *command, struct stdin_options *options);
 /* Makes what was read available to Python on stdin again. */
 void restore_stdin(struct stdin_options *options);
 

@@ -1,5 +1,6 @@
 /* `delete` of a container that has no resources left, as shim/commands/delete.py does it: the ledger is released, the panic
-   log is empty. That is every delete after a regular exit. A named pipe needs no cleanup: it is removed with its process. */
+   log is empty. That is every delete after a regular exit. A named pipe needs no cleanup: it is removed with its process.
+   Without a ledger a host process container may have left its user; Python removes it. */
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
@@ -8,6 +9,8 @@
 
 #define EPOCH 116444736000000000ull /* 1970-01-01 as FILETIME, in units of 100 ns */
 #define STEPS 10000000ull
+#define MAX_USER_NAME 20 /* of a local user */
+#define USER_NOT_FOUND 2221 /* NERR_UserNotFound */
 
 /* C:\…: not a share, not a \\?\ path, not relative. */
 static bool is_drive_path(const char *path) {
@@ -21,11 +24,31 @@ static const wchar_t *bundle_file(const wchar_t *bundle, const wchar_t *name) {
     return path;
 }
 
-static bool ledger_file_is_released(const wchar_t *bundle) {
+typedef DWORD(WINAPI *GetUser)(const wchar_t *server, const wchar_t *name, DWORD level, BYTE **buffer);
+typedef DWORD(WINAPI *FreeBuffer)(void *buffer);
+
+/* Whether there may be an account that is named as the user of this container. */
+static bool user_may_exist(const char *id) {
+    wchar_t *name = to_wide(id);
+    HMODULE library = LoadLibraryExW(L"netapi32.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+    GetUser get_user = library == NULL ? NULL : (GetUser)(void *)GetProcAddress(library, "NetUserGetInfo");
+    FreeBuffer free_buffer = library == NULL ? NULL : (FreeBuffer)(void *)GetProcAddress(library, "NetApiBufferFree");
+    if (name == NULL || get_user == NULL || free_buffer == NULL)
+        return true;
+    if (wcslen(name) > MAX_USER_NAME)
+        name[MAX_USER_NAME] = L'\0';
+    BYTE *buffer = NULL;
+    DWORD result = get_user(NULL, name, 0, &buffer);
+    if (buffer != NULL)
+        free_buffer(buffer);
+    return result != USER_NOT_FOUND;
+}
+
+static bool ledger_file_is_released(const wchar_t *bundle, const char *id) {
     static char ledger[MAX_LEDGER];
     const wchar_t *path = bundle_file(bundle, L"ledger.jsonl");
     if (is_missing_or_empty(path))
-        return true;
+        return !user_may_exist(id);
     ptrdiff_t length = read_file(path, ledger, sizeof ledger);
     return length > 0 && ledger_is_released(ledger, (size_t)length);
 }
@@ -52,7 +75,7 @@ bool native_delete(const struct command *command) {
         return false;
     const wchar_t *bundle = to_wide(given);
     if (bundle == NULL || wcslen(bundle) > MAX_PATH_LENGTH - 16 || !is_missing_or_empty(bundle_file(bundle, L"panic.log")) ||
-        !ledger_file_is_released(bundle) || !read_exit_record(bundle, &record))
+        !ledger_file_is_released(bundle, command->id) || !read_exit_record(bundle, &record))
         return false;
     return write_stdout(response, encode_delete_response(&record, response));
 }

@@ -5,7 +5,8 @@
    build.py defines PROGRAM, the text that Python runs (boot.py and the call of our command), and EARLY_MODULES, the modules
    that Python imports before that text, as frozen modules: searching for files costs time.
 
-   With WITH_COMMANDS, which the shim's launcher has, it performs commands without Python: commands.c. */
+   With WITH_COMMANDS, which the shim's launcher has, it performs commands without Python (commands.c), and passes the
+   security descriptor of its pipes to Python. */
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 
@@ -45,9 +46,9 @@ static int fail(const wchar_t *what) {
 }
 
 int wmain(int count, wchar_t **given) {
-    enum { STANDBY = 7 };
-    static wchar_t *fixed[] = {
-        L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-c", PROGRAM};
+    enum { STANDBY = 7, SECURITY = 9 };
+    static wchar_t *fixed[] = {L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-X",
+        [SECURITY] = L"runhcs_security=", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
     /* No dialogs: after a crash the process must exit at once, so that its handles, and with them containers, are released,
        and in session 0 no user could answer. Children inherit the mode. */
@@ -70,6 +71,11 @@ int wmain(int count, wchar_t **given) {
     if (py_main == NULL || modules == NULL || arguments == NULL)
         return fail(path);
     *modules = early;
+#ifdef WITH_COMMANDS
+    static wchar_t security[64];
+    swprintf(security, sizeof security / sizeof *security, L"runhcs_security=%llu", (unsigned long long)(uintptr_t)&pipe_security);
+    fixed[SECURITY] = security;
+#endif
     memcpy(arguments, fixed, sizeof fixed);
     arguments[0] = given[0];
     memcpy(arguments + FIXED, given + 1, (size_t)count * sizeof *arguments); /* with the final NULL */

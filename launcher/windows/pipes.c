@@ -8,13 +8,15 @@
 #define FREE_INSTANCE_MILLISECONDS 1 /* the timeout for a free instance of a pipe that should not exist */
 
 /* D:P(A;;GA;;;BA)(A;;GA;;;SY), as in shim/platform/windows/security.py, in binary form: converting the text would load
-   another DLL. */
+   another DLL, and Python would load cffi for it. */
 static const unsigned char administrators_only[] = {
     1, 0, 0x04, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0,             /* a protected DACL at offset 20 */
     2, 0, 52, 0, 2, 0, 0, 0,                                                      /* 52 bytes, two entries */
     0, 0, 24, 0, 0, 0, 0, 0x10, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0, /* GENERIC_ALL for S-1-5-32-544 */
     0, 0, 20, 0, 0, 0, 0, 0x10, 1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0,              /* GENERIC_ALL for S-1-5-18 */
 };
+
+const SECURITY_ATTRIBUTES pipe_security = {sizeof pipe_security, (void *)administrators_only, FALSE};
 
 bool pipe_name(const struct command *command, const char *id, char name[MAX_PIPE]) {
     int length = snprintf(name, MAX_PIPE, PIPES "containerd-shim-%s-%s-pipe", command->namespace, id);

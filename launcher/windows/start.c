@@ -188,7 +188,7 @@ bool native_start(const struct command *command, char *standby) {
     if (role == UNSUPPORTED || !pipe_name(command, role == MEMBER ? sandbox : command->id, address))
         return false;
     bool is_done = false;
-    if (!read_stdin_options(command->id, &options))
+    if (!read_stdin_options(command, &options))
         ;
     else if (role == MEMBER)
         is_done = native_join_pod(address, sandbox);

@@ -1,4 +1,4 @@
-/* Reads the runtime options on stdin: a protobuf Any, or nothing. */
+/* Reads the runtime options on stdin: a protobuf Any, BootstrapParams, or nothing. */
 #include "commands.h"
 
 static struct stdin_options *consumed;
@@ -27,7 +27,7 @@ void restore_stdin(struct stdin_options *options) {
         CloseHandle(thread);
 }
 
-bool read_stdin_options(const char *id, struct stdin_options *options) {
+bool read_stdin_options(const struct command *command, struct stdin_options *options) {
     source = GetStdHandle(STD_INPUT_HANDLE);
     options->length = 0;
     DWORD kind = source == NULL || source == INVALID_HANDLE_VALUE ? FILE_TYPE_CHAR : GetFileType(source);
@@ -40,6 +40,7 @@ bool read_stdin_options(const char *id, struct stdin_options *options) {
             got = 0; /* the end of a pipe is an error; Python treats other errors as the end, too */
         options->length += got;
     }
-    return options->length == 0 ||
-           (options->length < sizeof options->data && options_are_supported(options->data, options->length, id));
+    char unused[MAX_SOCKET_DIR]; /* pipes are in no directory */
+    return options->length == 0 || (options->length < sizeof options->data &&
+                                       stdin_is_supported(options->data, options->length, command, unused));
 }
