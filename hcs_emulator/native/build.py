@@ -36,7 +36,7 @@ _REPRODUCIBLE = "-Wl,--no-insert-timestamp"
 _DLL_FLAGS = ["-O2", "-s", "-shared", "-static-libgcc", _REPRODUCIBLE, "-include", str(LIBRARY / "memory_windows.h")]
 # These DLLs only forward to computecore.dll, so that all share one connection and one handle table, whichever of them a
 # program loads first.
-_FORWARDERS = ("vmcompute", "computestorage", "computenetwork", "cimfs")
+_FORWARDERS = ("vmcompute", "computestorage", "computenetwork", "cimfs", "virtdisk")
 
 
 def library_sources(system: str = "posix") -> list[Path]:

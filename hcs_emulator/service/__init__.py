@@ -17,10 +17,12 @@ A request passes these packages from top to bottom. A package imports only those
     faults, latency     fault injection; latency profiles
     handles             handles of clients
     transport/          frames and sockets between the native library and the service
+    directory           the directory of an instance: created and checked
     convert             JSON and TOML values as attrs classes
     schema/             what HCS documents may contain
     errors              HRESULTs and ResultError documents
 
 tests/unit/emulator/test_structure.py checks the order. Compute systems hold a reference to their host; they import it
-for type checks only. The inside of a utility VM, `hcs_emulator.vm`, uses silo/, storage/, schema/, journal and errors.
+for type checks only. The inside of a utility VM, `hcs_emulator.vm`, uses silo/, storage/, schema/, journal,
+errors, and the cgroups of a VM.
 """

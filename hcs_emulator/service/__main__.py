@@ -2,7 +2,8 @@
 SIGINT or a stop request.
 
 The native library starts it when no service listens; `runhcs emulator start` starts it from the command line. There is
-one service per directory: a second one prints an error and exits with code 3.
+one service per directory: a second one prints an error and exits with code 3. A directory that others could use to
+attack it is refused with code 4.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import signal
 import sys
 
 from hcs_emulator.service.control import Control
+from hcs_emulator.service.directory import DirectoryError, prepare
 from hcs_emulator.service.dispatch import Dispatcher
 from hcs_emulator.service.host import DEFAULT_BUILD, QUIRKS, Host, Options
 from hcs_emulator.service.journal import Journal, default_path
@@ -23,9 +25,12 @@ from hcs_emulator.service.latency import Profile
 from hcs_emulator.service.silo.cgroup import remove_stale
 from hcs_emulator.service.transport.server import Client, serve
 from hcs_emulator.service.transport.wire import Reply, Request
+from hcs_emulator.service.virtual_machine.cgroups import remove_stale as remove_stale_vms
+from hcs_emulator.service.virtual_machine.linux_boot import DEFAULT_GUEST, GUESTS
 
 DEFAULT_DIRECTORY = "/run/hcs-emulator"
 ALREADY_RUNNING = 3
+BAD_DIRECTORY = 4
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -47,6 +52,13 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         "--quirk", action="append", default=[], choices=sorted(QUIRKS), help="a behaviour of some builds to emulate"
     )
     parser.add_argument(
+        "--linux-guest",
+        choices=GUESTS,
+        default=os.environ.get("HCS_EMULATOR_LINUX_GUEST") or DEFAULT_GUEST,
+        help="the guest agent of Linux VMs: the emulator's own, or Microsoft's gcs, built from its Go module "
+        f"(default: HCS_EMULATOR_LINUX_GUEST, else {DEFAULT_GUEST})",
+    )
+    parser.add_argument(
         "--wine-prefix",
         metavar="DIR",
         help="also serve programs under Wine in this prefix, and run container processes there (needs wine-run.exe)",
@@ -58,10 +70,12 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    directory = os.path.realpath(arguments.directory)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    os.chmod(directory, 0o700)
-    options = Options(directory, arguments.build, set(arguments.quirk))
+    try:
+        directory = prepare(arguments.directory)
+    except (DirectoryError, OSError) as error:
+        print(f"the emulator's directory: {error}", file=sys.stderr)
+        return BAD_DIRECTORY
+    options = Options(directory, arguments.build, set(arguments.quirk), arguments.linux_guest)
     profile = Profile.load(arguments.profile) if arguments.profile else Profile()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -77,6 +91,7 @@ async def run(arguments: argparse.Namespace) -> int:
     journal = Journal(arguments.journal)
     host = Host(options)
     await asyncio.to_thread(remove_stale, host.instance)
+    await asyncio.to_thread(remove_stale_vms, host.instance)
     dispatcher = Dispatcher(host, journal)
     dispatcher.profile = profile
     control = Control(dispatcher, stop.set)

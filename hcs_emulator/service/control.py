@@ -88,6 +88,8 @@ class Control:
             if not isinstance(request, dict):
                 raise ValueError("a request is a JSON object")
             response = self._run(request)
+            if request["command"] in ("fault-add", "fault-clear"):
+                await self._dispatcher.host.send_guest_faults()
         except (ValueError, TypeError, OSError) as error:
             request, response = {}, {"ok": False, "error": str(error)}
         writer.write(json.dumps(response).encode() + b"\n")

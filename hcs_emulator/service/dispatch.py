@@ -35,6 +35,8 @@ class Dispatcher:
         self.host = host
         self.journal = journal
         self.faults = Faults()
+        host.guest_faults = self.faults.for_guests
+        host.on_guest_fault = self.faults.guest_triggered
         self.profile = Profile()
         self.calls = 0
         host.events.observer = self._event_sent

@@ -1,5 +1,8 @@
 """Faults on demand: the nth call of an export fails, is slow, crashes a VM, drops its connection or kills its caller.
 
+A request that the shim sends to the guest of a Linux VM is a call, too: `guest:Create`, or `guest:*` for any of them.
+The VM's worker carries these faults out (vm/linux/bridge_relay.py) and counts for each VM.
+
 A fault counts the calls of its export, or of all exports (`*`), from the moment it was added. It triggers once (`nth`)
 or, without `nth`, on every call.
 
@@ -14,15 +17,20 @@ from typing import Any
 
 import attrs
 
+from hcs_emulator.service.schema.bridge_procedures import PROCEDURES
 from hcs_emulator.service.transport.wire import CALLS_BY_NAME
 
 ANY_CALL = "*"
+GUEST = "guest:"
 KILL_CLIENT = ("before", "after")
 LONGEST_DELAY = 3600
 
 
 def _known_call(_: Any, attribute: Any, call: str) -> None:
-    if call not in CALLS_BY_NAME and call != ANY_CALL:
+    if call.startswith(GUEST):
+        if call[len(GUEST) :] not in (ANY_CALL, *PROCEDURES):
+            raise ValueError(f"no request of the guest is named {call}; there are {', '.join(PROCEDURES)}")
+    elif call not in CALLS_BY_NAME and call != ANY_CALL:
         raise ValueError(
             f"no call is named {call}; calls are named as their exports, e.g. HcsStartComputeSystem, "
             f"and {ANY_CALL} is any of them"
@@ -62,10 +70,14 @@ class FaultDefinition:
     crash_vm: bool = False
     disconnect: bool = False
     kill_client: str | None = attrs.field(default=None, validator=_before_or_after)
+    no_answer: bool = False
 
     def __attrs_post_init__(self) -> None:
-        if self.error is None and not (self.delay or self.crash_vm or self.disconnect or self.kill_client):
+        effects = (self.delay, self.crash_vm, self.disconnect, self.kill_client, self.no_answer)
+        if self.error is None and not any(effects):
             raise ValueError("the fault does nothing: give an error, a delay, crash-vm, disconnect or kill-client")
+        if self.no_answer and not self.call.startswith(GUEST):
+            raise ValueError("only a guest can leave a request without an answer: name a call such as guest:Create")
 
 
 @attrs.define
@@ -107,6 +119,19 @@ class Faults:
         removed = len(self._faults) - len(kept)
         self._faults = kept
         return removed
+
+    def for_guests(self) -> list[dict[str, Any]]:
+        """The faults that workers of VMs carry out."""
+        return [
+            {"id": fault.id, "seen": fault.seen, **attrs.asdict(fault.definition)}
+            for fault in self._faults
+            if fault.definition.call.startswith(GUEST)
+        ]
+
+    def guest_triggered(self, identifier: int) -> None:
+        for fault in self._faults:
+            if fault.id == identifier:
+                fault.triggered += 1
 
     def trigger(self, call: str) -> list[Fault]:
         """Count this call; the faults that trigger on it."""

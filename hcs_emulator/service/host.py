@@ -30,6 +30,7 @@ from hcs_emulator.service.service_properties import ServiceProperties
 from hcs_emulator.service.storage.disks import Disks
 from hcs_emulator.service.storage.layers import Layers
 from hcs_emulator.service.storage.vm_access import VmAccess
+from hcs_emulator.service.virtual_machine.linux_boot import DEFAULT_GUEST, GUESTS, write_boot_files
 from hcs_emulator.service.virtual_machine.system import VirtualMachine
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BUILD = 20348
 LONGEST_ID = 1024
+CLEANUP_TIMEOUT = 30.0
 DEVICE = "\\\\.\\"
 PIPE = "\\\\.\\pipe\\"
 
@@ -66,15 +68,21 @@ def _known_quirks(_: Any, attribute: Any, quirks: set[str]) -> None:
         check_quirk(name)
 
 
+def _known_guest(_: Any, attribute: Any, guest: str) -> None:
+    if guest not in GUESTS:
+        raise ValueError(f"unknown guest {guest} (known: {', '.join(GUESTS)})")
+
+
 @attrs.define
 class Options:
-    """How this emulator behaves where Windows builds differ. Raises ValueError for an unknown build or
-    quirk.
+    """How this emulator behaves where Windows builds differ, and the guest of Linux VMs whose boot files name none.
+    Raises ValueError for an unknown build, quirk or guest.
     """
 
     directory: str
     build: int = attrs.field(default=DEFAULT_BUILD, validator=_windows_build)
     quirks: set[str] = attrs.field(factory=set, validator=_known_quirks)
+    linux_guest: str = attrs.field(default=DEFAULT_GUEST, validator=_known_guest)
 
 
 class Host:
@@ -87,6 +95,7 @@ class Host:
         self.handles = HandleTable()
         # Stale sockets of VMs of a killed service.
         shutil.rmtree(os.path.join(options.directory, "hvsock"), ignore_errors=True)
+        write_boot_files(options.directory, options.linux_guest)
         self.events = Events()
         self.wine: WineHost | None = None  # set where container processes are Windows programs
         self.layers = Layers(os.path.join(options.directory, "volumes"))
@@ -94,8 +103,11 @@ class Host:
         self.vm_access = VmAccess()
         self.network = Network()
         self.service = ServiceProperties(options.build)
+        self.guest_faults: Callable[[], list[dict[str, Any]]] = list
+        self.on_guest_fault: Callable[[int], None] = lambda fault: None
         self.on_guest_report: Callable[[int, dict[str, Any]], None] = lambda pid, report: None
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._cleanups: set[asyncio.Task[Any]] = set()
 
     @property
     def build(self) -> int:
@@ -107,6 +119,12 @@ class Host:
         self._tasks.add(task)
         task.add_done_callback(self._background_done)
         return task
+
+    def cleanup(self, work: Coroutine[Any, Any, Any]) -> None:
+        """The same for work that the service must finish before it exits."""
+        task = self.background(work)
+        self._cleanups.add(task)
+        task.add_done_callback(self._cleanups.discard)
 
     def _background_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
@@ -181,6 +199,11 @@ class Host:
                 found.append(properties)
         return found
 
+    async def send_guest_faults(self) -> None:
+        """Tell every VM which faults of guests there are now."""
+        for system in list(self.systems.values()):
+            await system.change_faults(self.guest_faults())
+
     async def close(self) -> None:
         """The service stops: terminate all compute systems."""
         for system in list(self.systems.values()):
@@ -189,5 +212,7 @@ class Host:
             except (HcsError, TimeoutError):
                 pass
         self.layers.close()
+        if self._cleanups:
+            await asyncio.wait(self._cleanups, timeout=CLEANUP_TIMEOUT)
         for task in list(self._tasks):
             task.cancel()

@@ -6,14 +6,41 @@ writes the port to a file of that name.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import stat
 
+CONNECT_TIMEOUT = 10.0
+
 
 async def connect(directory: str, service: str) -> socket.socket:
     """A non-blocking connection to a service of the host. Raises OSError when the service does not listen."""
+    import asyncio  # the worker of a Linux VM does without it
+
+    connection, address = _prepare(directory, service)
+    connection.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(connection, address)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_blocking(directory: str, service: str) -> socket.socket:
+    """The same as a blocking connection, with a timeout for connecting."""
+    connection, address = _prepare(directory, service)
+    try:
+        connection.settimeout(CONNECT_TIMEOUT)
+        connection.connect(address)
+        connection.settimeout(None)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(directory: str, service: str) -> tuple[socket.socket, tuple[str, int] | str]:
     path = os.path.join(directory, service.lower())
     if stat.S_ISREG(os.stat(path).st_mode):
         with open(path) as file:
@@ -23,13 +50,7 @@ async def connect(directory: str, service: str) -> socket.socket:
     else:
         address = path
         connection = socket.socket(socket.AF_UNIX)
-    connection.setblocking(False)
-    try:
-        await asyncio.get_running_loop().sock_connect(connection, address)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    return connection, address
 
 
 def _port(text: str) -> int:

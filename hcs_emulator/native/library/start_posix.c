@@ -42,6 +42,13 @@ static bool listens(const struct sockaddr_un *address) {
     return fd >= 0;
 }
 
+/* As hcs_emulator/service/directory.py: files in it are created with the rights of the caller, which may be root. */
+static bool is_private(const char *directory) {
+    struct stat found;
+    return lstat(directory, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
+           (found.st_mode & 022) == 0;
+}
+
 static bool launcher_path(char path[4096]) {
     Dl_info self;
     if (dladdr((void *)(intptr_t)&start_service, &self) == 0 || self.dli_fname == NULL)
@@ -64,7 +71,7 @@ static void leave_caller(const char *log) {
     for (int fd = 3; fd < limit; fd++)
         close(fd);
     int null = open("/dev/null", O_RDONLY);
-    int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (null < 0 || output < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0)
         _exit(3);
     close(null);
@@ -124,6 +131,13 @@ bool start_service(const char *directory, const struct sockaddr_un *address, cha
                  strerror(errno));
         return false;
     }
+    if (!is_private(directory)) {
+        snprintf(reason, TRANSPORT_REASON,
+                 "the emulator's directory %.200s is a link, belongs to another user, or can be written to by others: "
+                 "set HCS_EMULATOR_DIR to another",
+                 directory);
+        return false;
+    }
     snprintf(lock_path, sizeof lock_path, "%.200s/start.lock", directory);
     snprintf(log, sizeof log, "%.200s/service.log", absolute);
     if (!launcher_path(launcher) || access(launcher, X_OK) != 0) {
@@ -133,7 +147,7 @@ bool start_service(const char *directory, const struct sockaddr_un *address, cha
                  directory);
         return false;
     }
-    int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock < 0) {
         snprintf(reason, TRANSPORT_REASON, "cannot open %s: %s", lock_path, strerror(errno));
         return false;

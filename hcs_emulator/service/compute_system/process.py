@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ class Process:
         self.exit_code: int | None = None
         self.done = asyncio.Event()
         self._inner = inner
+        self._stdin_closed = False
         self._handles: dict[int, Handle] = {}
         inner.exited.add_done_callback(self._exited)
 
@@ -62,8 +64,29 @@ class Process:
         """Duplicates of the requested pipes; the receiver owns them."""
         if self.exit_code is not None and self._inner.stdout is None and self._inner.stderr is None:
             raise self._already_exited()
-        ends = (self._inner.stdin, self._inner.stdout, self._inner.stderr)
-        return tuple(None if end is None else os.dup(end) for end in ends)  # type: ignore[return-value]
+        outputs = (None if end is None else os.dup(end) for end in (self._inner.stdout, self._inner.stderr))
+        return (self._client_stdin(), *outputs)  # type: ignore[return-value]
+
+    def _client_stdin(self) -> int | None:
+        """An open file of its own, with a lock, which the kernel releases when the client has closed it everywhere."""
+        stdin = self._inner.stdin
+        if stdin is None or self._inner.console:
+            return None if stdin is None else os.dup(stdin)
+        client = os.open(f"/proc/self/fd/{stdin}", os.O_WRONLY | os.O_CLOEXEC)
+        fcntl.flock(client, fcntl.LOCK_SH)
+        return client
+
+    def _is_stdin_open(self) -> bool:
+        """Whether the service and a client have it open. A console's stays open: it is that of its output too."""
+        stdin = self._inner.stdin
+        if self._inner.console or stdin is None:
+            return not self._stdin_closed
+        try:
+            fcntl.flock(stdin, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(stdin, fcntl.LOCK_UN)
+        return False
 
     def require_running(self) -> None:
         if self.exit_code is not None:
@@ -88,11 +111,17 @@ class Process:
 
     def close_streams(self, which: str) -> None:
         """Close the service's end of a stream. When the client closes its own end too, the process reads the end of its
-        input.
+        input. A stream that the client, or an earlier call, has closed already is refused.
         """
         self.require_running()
         if which in ("StdIn", "All"):
+            if not self._is_stdin_open():
+                raise HcsError(
+                    HCS_E_PROCESS_ALREADY_STOPPED, f"stdin of process {self.pid} of {self.system.id} is closed",
+                    data=str(self.pid),
+                )  # fmt: skip
             self._inner.close_stdin()
+            self._stdin_closed = True
 
     async def wait(self, timeout: float | None) -> bool:
         """True when the process has exited within the timeout."""

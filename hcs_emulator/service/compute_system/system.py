@@ -138,6 +138,9 @@ class ComputeSystem:
     def crash_worker(self) -> None:
         """Kill the VM worker, as a crash of the VM would. Other compute systems have none."""
 
+    async def change_faults(self, faults: list[dict[str, Any]]) -> None:
+        """The faults of the guest of a VM have changed. Other compute systems have no guest."""
+
     async def wait(self, timeout: float | None) -> bool:
         """True when the system has exited within the timeout."""
         try:

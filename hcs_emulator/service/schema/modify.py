@@ -115,6 +115,7 @@ RESOURCES = (
         "pmem mapping",
         r"Devices/VirtualPMem/Devices/(?P<device>[0-9]{1,3})/Mappings/(?P<offset>[0-9]{1,19})",
         {"Add": virtual_machine.PMEM_MAPPING, "Remove": _IGNORED},
+        since=18362,
     ),
     _vm(
         "pci device",

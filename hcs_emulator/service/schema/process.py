@@ -62,7 +62,7 @@ MODIFY_PROCESS = Record(
 def check_parameters(document: Any, build: int) -> dict[str, Any]:
     check(PROCESS_PARAMETERS, document, "Create process", build)
     assert isinstance(document, dict)
-    if not document.get("CommandLine") and not document.get("ApplicationName") and not document.get("CommandArgs"):
+    if not document.get("CommandLine") and not document.get("ApplicationName"):
         raise HcsError(
             HCS_E_INVALID_JSON,
             "[Create process] no command line at $.CommandLine",

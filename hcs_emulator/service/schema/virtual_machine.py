@@ -197,7 +197,7 @@ PLAN9_SHARE = Record(
         "Path": Str(empty=False),
         "Port": UINT32,
         "Flags": UINT32,
-        "AllowedFiles": ListOf(Str()),
+        "AllowedFiles": since(V19H1, ListOf(Str())),
         "ReadOnly": Bool(),
         "UseShareRootIdentity": Bool(),
     },
@@ -226,7 +226,7 @@ PMEM_DEVICE = Record(
         "ReadOnly": Bool(),
         "ImageFormat": Enum("Vhdx", "Vhd1"),
         "SizeBytes": UINT64,
-        "Mappings": MapOf(PMEM_MAPPING, key=NumberKey(2**63)),
+        "Mappings": since(V19H1, MapOf(PMEM_MAPPING, key=NumberKey(2**63))),
     },
     required=("HostPath",),
 )

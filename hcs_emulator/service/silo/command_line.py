@@ -7,8 +7,6 @@ reveals a shim that quotes wrongly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 _BLANK = " \t"
 # CreateProcess continues to the end of the string; names with more blanks than this do not occur.
 _MOST_CANDIDATES = 8
@@ -59,11 +57,6 @@ def command_tail(command_line: str) -> str:
     return command_line[_program_name(command_line)[1] :].lstrip(_BLANK)
 
 
-def join_arguments(arguments: Sequence[str]) -> str:
-    """The command line that split_arguments parses into these arguments."""
-    return " ".join(_quoted(argument) for argument in arguments)
-
-
 def _program_name(text: str) -> tuple[str, int]:
     """The first argument: quotes group, and a backslash has no meaning, since no file name holds a quote."""
     if text[0] == '"':
@@ -107,22 +100,3 @@ def _argument(text: str, position: int) -> tuple[str, int]:
             parts.append(character)
         position += 1
     return "".join(parts), position
-
-
-def _quoted(argument: str) -> str:
-    if argument and not any(character in ' \t"' for character in argument):
-        return argument
-    parts = ['"']
-    backslashes = 0
-    for character in argument:
-        if character == "\\":
-            backslashes += 1
-            continue
-        if character == '"':
-            parts.append("\\" * (backslashes * 2 + 1))
-        else:
-            parts.append("\\" * backslashes)
-        backslashes = 0
-        parts.append(character)
-    parts.append("\\" * (backslashes * 2) + '"')
-    return "".join(parts)

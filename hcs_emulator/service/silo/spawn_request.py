@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hcs_emulator.service.silo.channel import LONGEST_STRINGS
-from hcs_emulator.service.silo.command_line import command_tail, join_arguments, program_candidates, split_arguments
+from hcs_emulator.service.silo.command_line import command_tail, program_candidates, split_arguments
 from hcs_emulator.service.silo.process import E_INVALID_ARGUMENT, E_TOO_LONG, LaunchError
 
 # Accounts that every Windows container has. They own everything in the container, as root does in the silo.
@@ -31,14 +31,9 @@ class SpawnRequest:
 
     def __init__(self, parameters: Mapping[str, Any], hostname: str) -> None:
         command_line: str = parameters.get("CommandLine") or ""
-        if parameters.get("CommandArgs"):
-            self.arguments: list[str] = list(parameters["CommandArgs"])
-            self.programs = self.arguments[:1]
-            self.tail = join_arguments(self.arguments[1:])
-        else:
-            self.arguments = split_arguments(command_line)
-            self.programs = program_candidates(command_line)
-            self.tail = command_tail(command_line)
+        self.arguments = split_arguments(command_line)
+        self.programs = program_candidates(command_line)
+        self.tail = command_tail(command_line)
         if parameters.get("ApplicationName"):
             self.programs = [parameters["ApplicationName"]]
             self.arguments = self.arguments or self.programs
@@ -72,8 +67,6 @@ def _user(name: str) -> tuple[str, str]:
 def _environment(parameters: Mapping[str, Any], hostname: str, account: str, console: bool) -> dict[str, str]:
     """The environment of the process: Windows' defaults, overridden by the given variables, names in any case."""
     given = {str(name): str(value) for name, value in (parameters.get("Environment") or {}).items()}
-    if parameters.get("CommandArgs"):
-        return given  # a Linux process: exactly the given variables
     defaults = {**_DEFAULT_ENVIRONMENT, "COMPUTERNAME": hostname.upper(), "USERNAME": account}
     if console:
         defaults["TERM"] = "xterm"

@@ -1,4 +1,5 @@
-"""virtdisk.dll's calls on disks that are directories (see layers.py)."""
+"""virtdisk.dll's calls. A new disk is a sparse raw image, which a Linux guest partitions or formats; a disk that
+`HcsFormatWritableLayerVhd` formats gets a directory for its content (see layers.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from hcs_emulator.service.errors import (
     HcsError,
 )
 from hcs_emulator.service.handles import Handle
-from hcs_emulator.service.storage.layers import DEFAULT_SIZE, absolute, disk_content, make_disk
+from hcs_emulator.service.storage.layers import DEFAULT_SIZE, absolute, disk_content
 
 
 class VirtualDisk:
@@ -62,7 +63,8 @@ class Disks:
         if parent and not os.path.exists(absolute(parent)):
             raise HcsError(ERROR_FILE_NOT_FOUND, f"{parent} does not exist", data=parent)
         try:
-            make_disk(disk, size or DEFAULT_SIZE)
+            with open(disk, "xb") as image:
+                image.truncate(size or DEFAULT_SIZE)
         except FileNotFoundError:
             raise HcsError(ERROR_FILE_NOT_FOUND, f"the directory of {disk} does not exist", data=disk) from None
         return VirtualDisk(self, disk)

@@ -262,7 +262,7 @@ async def serve(path: str | os.PathLike[str], dispatcher: Dispatcher) -> Server:
     """
     path = os.fspath(path)
     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-    lock = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -6,6 +6,7 @@ be.
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,15 @@ from hcs_emulator.service.errors import (
     HcsError,
 )
 from hcs_emulator.service.schema.modify import Modification
+from hcs_emulator.service.virtual_machine import linux_boot, linux_devices
 
 if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
 
 PIPE = "\\\\.\\pipe\\"
 TOPOLOGY = "$.VirtualMachine.ComputeTopology"
+MOST_CONTROLLERS = 4
+VHD_FOOTER = 512
 
 
 class VirtualMachineSettings:
@@ -38,6 +42,7 @@ class VirtualMachineSettings:
         self.host = host
         self.id = identifier
         self.document = document
+        self.is_linux = linux_boot.is_linux(document)
         self.devices: dict[str, Any] = document.setdefault("Devices", {})
         self.topology: dict[str, Any] = document["ComputeTopology"]
         self.mapped_pipes: list[str] = []
@@ -64,11 +69,28 @@ class VirtualMachineSettings:
             raise _refuse("two shares have the same name", "$.VirtualMachine.Devices.VirtualSmb.Shares")
         for share in self.shares:
             self._check_share(share)
+        if len(self.controllers) > MOST_CONTROLLERS:
+            raise _refuse(f"a VM has at most {MOST_CONTROLLERS} SCSI controllers", "$.VirtualMachine.Devices.Scsi")
         for controller in self.controllers.values():
             for attachment in controller.setdefault("Attachments", {}).values():
                 self._check_attachment(attachment)
         for adapter in self.adapters.values():
-            self.host.network.get("endpoints", adapter["EndpointId"])
+            self._check_endpoint(adapter["EndpointId"])
+        if self.is_linux:
+            self._check_linux()
+
+    def _check_linux(self) -> None:
+        if self.shares:
+            raise _refuse("a Linux guest has no SMB client", "$.VirtualMachine.Devices.VirtualSmb.Shares")
+        linux_devices.check_memory_devices(self.devices.get("VirtualPMem") or {})
+        for share in self.plan9_shares:
+            linux_devices.check_plan9_share(share)
+
+    def _check_endpoint(self, endpoint: str) -> None:
+        if self.is_linux and linux_devices.is_network_namespace(endpoint):
+            linux_devices.check_network_namespace(endpoint)
+        else:
+            self.host.network.get("endpoints", endpoint)
 
     @staticmethod
     def _check_memory(size: int, place: str) -> None:
@@ -95,6 +117,8 @@ class VirtualMachineSettings:
             raise HcsError(ERROR_FILE_NOT_FOUND, f"disk {path} does not exist (looked for {place})", data=path)
         if attachment["Type"] == "ExtensibleVirtualDisk":  # its provider controls access
             return
+        if self.is_linux and (self._is_boot_file(place) or (attachment.get("ReadOnly") and _is_layer(place))):
+            return
         if not self.host.vm_access.is_granted(self.id, os.path.normpath(place)):
             raise HcsError(
                 ERROR_ACCESS_DENIED,
@@ -108,7 +132,26 @@ class VirtualMachineSettings:
         provider = attachment.get("ExtensibleVirtualDiskType", "")
         return self.host.disk(attachment["Type"], attachment["Path"], provider)
 
+    def _is_boot_file(self, path: str) -> bool:
+        """Every VM may read the boot files, such as the root file system beside the kernel."""
+        chipset = self.document["Chipset"]
+        entry = (chipset.get("Uefi") or {}).get("BootThis") or {}
+        kernel = (chipset.get("LinuxKernelDirect") or {}).get("KernelFilePath", "")
+        directories = {os.path.dirname(kernel), entry.get("VmbFsRootPath", "").rstrip("/")} - {""}
+        return os.path.dirname(path) in directories
+
     # views
+
+    @property
+    def plan9_shares(self) -> list[dict[str, Any]]:
+        shares: list[dict[str, Any]] = (self.devices.get("Plan9") or {}).get("Shares") or []
+        return shares
+
+    @property
+    def network_namespace(self) -> str:
+        """The network namespace of the host that the VM is in, or nothing."""
+        endpoints = (adapter["EndpointId"] for adapter in self.adapters.values())
+        return next((one for one in endpoints if self.is_linux and linux_devices.is_network_namespace(one)), "")
 
     @property
     def shares(self) -> list[dict[str, Any]]:
@@ -143,13 +186,55 @@ class VirtualMachineSettings:
                 "read_only": bool(options.get("ReadOnly")),
                 "files": share.get("AllowedFiles", []) if options.get("RestrictFileAccess") else None,
             }
+        pipes = {name[len(PIPE) :].lower(): self.host.pipe(name) for name in self.mapped_pipes}
+        return {"shares": shares, "disks": self._disks(), "adapters": list(self.adapters), "pipes": pipes}
+
+    def for_linux_guest(self) -> dict[str, Any]:
+        """The same for a Linux VM."""
+        adapters = {}
+        for adapter, settings in self.adapters.items():
+            if not linux_devices.is_network_namespace(settings["EndpointId"]):
+                adapters[adapter] = {"mac": settings.get("MacAddress") or self._endpoint_mac(settings["EndpointId"])}
+        return {
+            "shares": linux_devices.plan9_for_guest(self.plan9_shares),
+            "disks": self._disks(),
+            "memory": linux_devices.memory_for_guest(self.devices.get("VirtualPMem") or {}),
+            "adapters": adapters,
+            "pci": [device.lower() for device in self.devices.get("VirtualPci") or {}],
+        }
+
+    def _endpoint_mac(self, endpoint: str) -> str:
+        try:
+            return str(self.host.network.get("endpoints", endpoint).get("MacAddress", ""))
+        except HcsError:  # deleted while the adapter exists
+            return ""
+
+    def snapshot(self) -> dict[str, Any]:
+        return copy.deepcopy(self.document)
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        self.document.clear()
+        self.document.update(snapshot)
+        self.devices = self.document["Devices"]
+        self.topology = self.document["ComputeTopology"]
+
+    def _disks(self) -> dict[str, Any]:
         disks = {}
         for index, controller in enumerate(self.controllers.values()):
             for lun, attachment in controller.get("Attachments", {}).items():
                 read_only = bool(attachment.get("ReadOnly"))
                 disks[f"{index}:{lun}"] = {"path": self._disk(attachment), "read_only": read_only}
-        pipes = {name[len(PIPE) :].lower(): self.host.pipe(name) for name in self.mapped_pipes}
-        return {"shares": shares, "disks": disks, "adapters": list(self.adapters), "pipes": pipes}
+        return disks
+
+    def limits(self) -> dict[str, int]:
+        """What a Linux VM can use of the host."""
+        processor = self.topology["Processor"]
+        return {
+            "memory_mb": self.memory_mb,
+            "processors": self.processors,
+            "limit": processor.get("Limit", 0),
+            "weight": processor.get("Weight", 0),
+        }
 
     # modify requests
 
@@ -167,6 +252,7 @@ class VirtualMachineSettings:
             "pmem device": self._change_pmem,
             "pmem mapping": self._change_mapping,
             "hvsocket service": self._change_service,
+            "pci device": self._change_pci,
         }
         changes.get(request.name, self._change_other)(request)
 
@@ -255,30 +341,22 @@ class VirtualMachineSettings:
             self.mapped_pipes.remove(pipe)
 
     def _change_plan9(self, request: Modification) -> None:
-        shares = self.devices.setdefault("Plan9", {}).setdefault("Shares", [])
-        by_name = {share["Name"]: share for share in shares}
+        if "Plan9" not in self.devices:
+            raise HcsError(ERROR_NOT_FOUND, "the VM has no Plan9 server", data="$.VirtualMachine.Devices.Plan9")
+        if request.request != "Remove":
+            linux_devices.check_plan9_share(request.settings)
+        by_name = {share["Name"]: share for share in self.plan9_shares}
         _change_map(by_name, request.settings["Name"], request)
         self.devices["Plan9"]["Shares"] = list(by_name.values())
 
     def _change_pmem(self, request: Modification) -> None:
-        pmem = self.devices.setdefault("VirtualPMem", {})
-        device = request.keys["device"]
-        if int(device) >= pmem.get("MaximumCount", 0):
-            raise HcsError(ERROR_INVALID_PARAMETER, f"the VM has no PMem device {device}", data=device)
-        if request.request == "Remove":
-            raise HcsError(
-                ERROR_NOT_SUPPORTED, "PMem devices cannot be removed from a running VM, only mappings", data=device
-            )
-        _change_map(pmem.setdefault("Devices", {}), device, request)
+        linux_devices.change_memory_device(self.devices.setdefault("VirtualPMem", {}), request)
 
     def _change_mapping(self, request: Modification) -> None:
-        devices = self.devices.get("VirtualPMem", {}).get("Devices", {})
-        device = devices.get(request.keys["device"])
-        if device is None:
-            raise HcsError(ERROR_NOT_FOUND, f"no PMem device {request.keys['device']}", data=request.keys["device"])
-        if int(request.keys["offset"]) % 4096:
-            raise HcsError(ERROR_INVALID_PARAMETER, "a mapping begins at a page boundary", data=request.keys["offset"])
-        _change_map(device.setdefault("Mappings", {}), request.keys["offset"], request)
+        linux_devices.change_mapping(self.devices.setdefault("VirtualPMem", {}), request)
+
+    def _change_pci(self, request: Modification) -> None:
+        _change_map(self.devices.setdefault("VirtualPci", {}), request.keys["device"].lower(), request)
 
     def _change_service(self, request: Modification) -> None:
         table = self.devices.setdefault("HvSocket", {}).setdefault("HvSocketConfig", {}).setdefault("ServiceTable", {})
@@ -313,3 +391,12 @@ def _change_map(entries: dict[str, Any], key: str, request: Modification) -> Non
 
 def _refuse(problem: str, place: str) -> HcsError:
     return HcsError(HCS_E_INVALID_JSON, f"{problem} at {place}", data=place, operation="Construct")
+
+
+def _is_layer(path: str) -> bool:
+    """A fixed VHD. The differ that writes layers of Linux images grants them to all VMs."""
+    with open(path, "rb") as file:
+        if file.seek(0, os.SEEK_END) < VHD_FOOTER:
+            return False
+        file.seek(-VHD_FOOTER, os.SEEK_END)
+        return file.read(8) == b"conectix"

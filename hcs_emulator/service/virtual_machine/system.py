@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,10 @@ from hcs_emulator.service.errors import (
     HCS_E_INVALID_STATE,
     HcsError,
 )
-from hcs_emulator.service.schema.modify import GUEST, Modification
+from hcs_emulator.service.schema.modify import GUEST, OPERATION, Modification
 from hcs_emulator.service.silo.cgroup import remove_stale
+from hcs_emulator.service.virtual_machine import linux_launch
+from hcs_emulator.service.virtual_machine.cgroups import Cgroups
 from hcs_emulator.service.virtual_machine.settings import VirtualMachineSettings
 from hcs_emulator.service.virtual_machine.worker import Worker, WorkerError
 
@@ -47,35 +50,41 @@ class VirtualMachine(ComputeSystem):
             )
         self.settings = VirtualMachineSettings(host, identifier, document["VirtualMachine"])
         self.worker: Worker | None = None
+        self.guest = ""  # the agent of a Linux VM
         self.hvsocket_directory = os.path.join(host.directory, "hvsock", self.runtime_id)
         os.makedirs(self.hvsocket_directory, mode=0o700)
 
     # lifecycle
 
     async def _launch(self) -> None:
-        self._check_boot()
+        settings: dict[str, Any] = {
+            "id": self.id,
+            "runtime_id": self.runtime_id,
+            "directory": self.host.directory,
+            "instance": self._instance,
+            "build": self.host.build,
+        }
         try:
-            self.worker = await Worker.start(
-                {
-                    "id": self.id,
-                    "runtime_id": self.runtime_id,
-                    "directory": self.host.directory,
-                    "instance": self._instance,
-                    "build": self.host.build,
-                    "resources": self.settings.for_guest(),
-                },
-                self.host.on_guest_report,
-            )
+            if self.settings.is_linux:
+                settings |= await linux_launch.settings(self.host, self.settings)
+                self.guest = settings["guest"]
+                self.worker = await Worker.start(settings, self.host.on_guest_report, linux_launch.PROGRAM)
+                self.worker.on_guest_fault = self.host.on_guest_fault
+            else:
+                self._check_boot()
+                settings["resources"] = self.settings.for_guest()
+                self.worker = await Worker.start(settings, self.host.on_guest_report)
         except WorkerError as error:
+            self.host.cleanup(asyncio.to_thread(self._remove_cgroups))
             raise HcsError(E_FAIL, f"[Start compute system] {error}", data=self.id) from error
         self.host.background(self._watch(self.worker))
 
     def _check_boot(self) -> None:
         chipset = self.settings.document["Chipset"]
         boot = (chipset.get("Uefi") or {}).get("BootThis") or {}
-        if boot.get("DeviceType") != "VmbFs" or "VmbFsRootPath" in boot:
+        if boot.get("DeviceType") != "VmbFs":
             raise HcsError(
-                ERROR_NOT_SUPPORTED, "the emulator boots Windows utility VMs, from a share named os", data=self.id
+                ERROR_NOT_SUPPORTED, "the emulator boots Windows utility VMs from a share named os", data=self.id
             )
         share = next((share for share in self.settings.shares if share["Name"] == "os"), None)
         if share is None or not os.path.isdir(share["Path"]):
@@ -92,7 +101,7 @@ class VirtualMachine(ComputeSystem):
     async def _watch(self, worker: Worker) -> None:
         await worker.exited.wait()
         # A killed worker cannot remove the cgroups of its silos.
-        self.host.background(asyncio.to_thread(remove_stale, self._instance))
+        self.host.cleanup(asyncio.to_thread(self._remove_cgroups))
         if worker.shut_down and not self._stopping:
             self._stopping = "shutdown"
             await self._finish(GRACEFUL)
@@ -100,15 +109,23 @@ class VirtualMachine(ComputeSystem):
             self.events.send(self._handles.values(), events.SYSTEM_GUEST_CONNECTION_CLOSED)
             await self.exited_unexpectedly()
 
+    def _remove_cgroups(self) -> None:
+        remove_stale(self._instance)
+        if self.settings.is_linux:
+            Cgroups(self._instance).remove()
+
     async def _kill(self) -> None:
+        if self.settings.is_linux and self.state == PAUSED:
+            Cgroups(self._instance).freeze(False)  # frozen processes would not exit
         if self.worker is not None:
             await self.worker.kill()
 
     def _release(self) -> None:
         self.host.vm_access.revoke_all(self.id)
-        for name in os.listdir(self.hvsocket_directory):
-            os.unlink(os.path.join(self.hvsocket_directory, name))
-        os.rmdir(self.hvsocket_directory)
+        shutil.rmtree(self.hvsocket_directory)
+        console = linux_launch.console(self.host, self.settings) if self.settings.is_linux else ""
+        if console and os.path.lexists(console):
+            os.unlink(console)
 
     async def shutdown(self) -> None:
         self.require_running("shut down")
@@ -162,12 +179,20 @@ class VirtualMachine(ComputeSystem):
             self._write_dump()
             self.worker.signal(signal.SIGKILL)
 
+    async def change_faults(self, faults: list[dict[str, Any]]) -> None:
+        if self.settings.is_linux and self.worker is not None and self.state == RUNNING:
+            try:
+                await self.worker.request("faults", faults=faults)
+            except WorkerError:
+                pass  # the VM has exited
+
     def _write_dump(self) -> None:
-        """As the worker process of Windows, with the rights of the VM group: those of others, here."""
+        """As the worker process of Windows, with the rights of the VM group: those of others, here. Wine keeps no entry
+        for that group in the access control list of a directory."""
         reporting = (self.settings.document.get("Devices") or {}).get("GuestCrashReporting") or {}
         path = (reporting.get("WindowsCrashSettings") or {}).get("DumpFileName", "")
         directory = os.path.dirname(path)
-        if os.path.isabs(path) and os.path.isdir(directory) and os.stat(directory).st_mode & 0o002:
+        if os.path.isabs(path) and os.path.isdir(directory) and (self.host.wine or os.stat(directory).st_mode & 0o002):
             with open(path, "w") as dump:
                 dump.write(f"dump of {self.id}\n")
 
@@ -181,18 +206,30 @@ class VirtualMachine(ComputeSystem):
                 "HCS has no link to this VM's guest: send guest requests over your own",
                 data="$.GuestRequest",
             )
-        self.settings.apply(request)
         assert self.worker is not None
+        before = self.settings.snapshot()
+        self.settings.apply(request)
         try:
-            await self.worker.request("resources", resources=self.settings.for_guest())
+            if self.settings.is_linux:
+                await self.worker.request("resources", resources=self.settings.for_linux_guest())
+                await self.worker.request("limits", limits=self.settings.limits())
+            else:
+                await self.worker.request("resources", resources=self.settings.for_guest())
         except WorkerError as error:
+            self.settings.restore(before)
+            if self.settings.is_linux and not self.worker.exited.is_set():
+                raise HcsError(E_FAIL, f"[{OPERATION}] {error}", data=self.id) from error
             raise HcsError(HCS_E_INVALID_STATE, f"the VM went away: {error}", data=self.id) from error
 
     # properties
 
+    def basic_properties(self) -> dict[str, Any]:
+        return super().basic_properties() | ({"RuntimeOsType": "Linux"} if self.settings.is_linux else {})
+
     def details(self) -> dict[str, Any]:
         return {
             "Worker": self.worker.pid if self.worker is not None else None,
+            **({"Guest": self.guest} if self.settings.is_linux else {}),
             "VirtualMachine": self.settings.document,
         }
 

@@ -2,7 +2,8 @@
 
 Messages on the channel are JSON lines. The host sends {"id": n, "request": …}, the worker answers {"id": n} or {"id":
 n, "error": …}. By itself the worker sends {"silo": pid} for each new silo, {"guest_report": …} for each answered
-request of the bridge, and {"shut_down": true} right before it exits because its guest shuts down.
+request of the bridge, {"guest_fault": id} for each fault of the guest that triggered, and {"shut_down": true} right
+before it exits because its guest shuts down.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from typing import Any
 
 from hcs_emulator.service.silo import stats
 
-START_TIMEOUT = 30.0
+# When a hundred VMs start at once, each of them takes long. Shims wait two minutes for the guest after that.
+START_TIMEOUT = 120.0
 ANSWER_TIMEOUT = 30.0
 SILO_TIMEOUT = 10.0
 LONGEST_LINE = 64 << 20
@@ -51,17 +53,21 @@ class Worker:
         self._process = process
         self._writer = writer
         self._on_guest_report = on_guest_report
+        self.on_guest_fault: Callable[[int], None] = lambda fault: None
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._silos: list[int] = []
         self._tasks = [asyncio.ensure_future(self._read(reader)), asyncio.ensure_future(self._reap())]
 
     @classmethod
-    async def start(cls, settings: dict[str, Any], on_guest_report: GuestReport) -> Worker:
+    async def start(
+        cls, settings: dict[str, Any], on_guest_report: GuestReport, program: str = "hcs_emulator.vm"
+    ) -> Worker:
+        """`program` is the Python module of the worker."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "hcs_emulator.vm", str(theirs.fileno()), env=_environment(),
+                sys.executable, "-P", "-m", program, str(theirs.fileno()), env=_environment(),
                 stdin=asyncio.subprocess.DEVNULL, pass_fds=(theirs.fileno(),), start_new_session=True,
             )  # fmt: skip
         except OSError as error:
@@ -115,6 +121,9 @@ class Worker:
                     continue
                 if "guest_report" in message:
                     self._on_guest_report(self.pid, message["guest_report"])
+                    continue
+                if "guest_fault" in message:
+                    self.on_guest_fault(message["guest_fault"])
                     continue
                 if "silo" in message:
                     self._watch_silo(message["silo"])

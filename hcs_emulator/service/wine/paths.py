@@ -18,7 +18,18 @@ _DRIVE = re.compile(r"(?:\\\\\?\\)?([A-Za-z]):(?:[\\/]|\Z)")
 _VOLUME = re.compile(r"\\\\\?\\Volume\{00000000-0000-0000-0000-0000000000([0-9A-Fa-f]{2})\}(?=\\|\Z)")
 # Members of HCS documents and layer data whose values are paths of the host.
 _HOST_MEMBERS = frozenset(
-    ("Path", "HostPath", "ParentPath", "RuntimeStateFilePath", "GuestStateFilePath", "AllowedFiles")
+    (
+        "Path",
+        "HostPath",
+        "ParentPath",
+        "RuntimeStateFilePath",
+        "GuestStateFilePath",
+        "AllowedFiles",
+        "KernelFilePath",
+        "InitRdPath",
+        "VmbFsRootPath",
+        "DumpFileName",
+    )
 )
 
 

@@ -2,7 +2,7 @@
 
 Wine's server knows its processes by their Linux pids and reads their memory, so they cannot be put into namespaces.
 This silo is only a group of processes: they share the prefix with the host, and limits are accepted without being
-enforced. Streams, 32-bit exit codes, signals, kill, stats (`processes`) and termination are real.
+enforced. Streams, consoles, 32-bit exit codes, signals, kill, stats (`processes`) and termination are real.
 
 Each process is started by `wine-run.exe` (`native/wine/wine_run.c`), which reports its pid and its exit code.
 """
@@ -15,7 +15,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hcs_emulator.service.silo.namespaces import Bind, SiloSettings
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 START_TIME = 30.0
 _U32 = struct.Struct("<I")
+_SIZE = struct.Struct("<HH")  # of a console: width, height
 _COMMANDS = {signal.SIGKILL: b"K", signal.SIGINT: b"C"}  # everything else is Ctrl-Break
 
 
@@ -42,6 +43,20 @@ class WineHost:
 
     async def start(self, settings: SiloSettings) -> WineSilo:
         return WineSilo(self, settings)
+
+
+class WineProcess(SiloProcess):
+    """A process that wine-run.exe has started. The streams of its console, if it has one, are pipes."""
+
+    def __init__(self, pid: int, send_signal: Callable[[int], bool]) -> None:
+        super().__init__(pid, send_signal, False)
+        #: The connection to wine-run.exe, if the process has a console.
+        self.console_link: socket.socket | None = None
+
+    def resize(self, height: int, width: int) -> None:
+        if self.console_link is None:
+            raise ValueError("the process has no console")
+        self.console_link.send(b"R" + _SIZE.pack(width, height))
 
 
 class WineSilo:
@@ -63,8 +78,6 @@ class WineSilo:
     async def spawn(self, parameters: Mapping[str, Any]) -> SiloProcess:
         """Start a process from HCS process parameters; raises LaunchError."""
         request = SpawnRequest(parameters, self.settings.hostname or self.settings.id)
-        if request.console:
-            raise LaunchError(E_FAIL, "Wine has no consoles for containers: run the process without a terminal")
         command = parameters.get("CommandLine") or " ".join(request.arguments)
         given: list[int] = []
         kept: dict[str, int] = {}
@@ -85,7 +98,7 @@ class WineSilo:
             runner = os.posix_spawnp(
                 "wine",
                 ["wine", self._host.program, *arguments],
-                {**self._environment(request), MARK: mark},
+                {**self._environment(), MARK: mark},
                 file_actions=actions,
                 setsigdef=range(1, signal.SIGSYS + 1),
                 setsigmask=(),
@@ -100,9 +113,11 @@ class WineSilo:
         try:
             async with asyncio.timeout(START_TIME):
                 link = await connected
-                for text in (command, request.directory):
+                for text in (command, request.directory, _variables(request)):
                     data = text.encode("utf-16-le")
                     await self._loop.sock_sendall(link, _U32.pack(len(data)) + data)
+                height, width = request.console_size if request.console else (0, 0)
+                await self._loop.sock_sendall(link, _SIZE.pack(width, height))
                 word, number = await self._line(link)
         except (TimeoutError, OSError, ValueError) as error:
             self._host.loopback.withdraw(ticket)
@@ -113,19 +128,18 @@ class WineSilo:
             _close(kept.values())
             link.close()
             raise LaunchError(0x80070000 | number & 0xFFFF, f"Windows cannot start '{command}' (error {number})")
-        process = SiloProcess(number, lambda signal_number: self._signal(link, process, signal_number), False)
+        process = WineProcess(number, lambda signal_number: self._signal(link, process, signal_number))
+        process.console_link = link if request.console else None
         process.stdin, process.stdout, process.stderr = (kept.get(name) for name in ("stdin", "stdout", "stderr"))
         self.processes[number] = process
         self._programs.add(mark, number, runner)
         self._host.loopback.run(self._watch(process, link, mark, runner))
         return process
 
-    def _environment(self, request: SpawnRequest) -> dict[str, str]:
-        given = dict(entry.partition("=")[::2] for entry in request.environment)
-        # Wine builds Windows' own variables from its registry; PATH would be that of Linux.
-        windows = {name: value for name, value in given.items() if name.upper() not in ("PATH", "HOME", "TEMP")}
+    def _environment(self) -> dict[str, str]:
+        """The environment of wine-run.exe, which adds the variables of the process."""
         needed = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        return {**windows, **needed, "WINEPREFIX": self._host.prefix, "WINEDEBUG": "-all"}
+        return {**needed, "WINEPREFIX": self._host.prefix, "WINEDEBUG": "-all"}
 
     async def _line(self, link: socket.socket) -> tuple[str, int]:
         line = b""
@@ -199,6 +213,12 @@ class WineSilo:
 
     async def remove_bind(self, target: str) -> None:
         """See add_bind."""
+
+
+def _variables(request: SpawnRequest) -> str:
+    """The variables of a process, each with NUL at its end. Wine has its own values of those that hold Linux paths."""
+    kept = (entry for entry in request.environment if entry.partition("=")[0].upper() not in ("PATH", "HOME", "TEMP"))
+    return "".join(f"{entry}\0" for entry in kept)
 
 
 def _close(descriptors: Any) -> None:

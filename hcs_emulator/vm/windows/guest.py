@@ -24,7 +24,7 @@ from hcs_emulator.service.errors import (
 from hcs_emulator.service.schema.process import check_parameters, check_signal
 from hcs_emulator.service.schema.shapes import parse
 from hcs_emulator.service.silo.namespaces import LaunchError
-from hcs_emulator.vm import bridge_frames
+from hcs_emulator.vm import bridge_frames, bridge_report
 from hcs_emulator.vm.bridge import NULL, Bridge, Message, error_response
 from hcs_emulator.vm.windows import messages
 from hcs_emulator.vm.windows.container import GuestContainer
@@ -118,7 +118,7 @@ class GuestService:
             traceback.print_exc()
             response = error_response(HcsError(E_FAIL, f"the guest failed: {error!r}"))
         # The journal first: a host that has its response may terminate the VM at once, before the report is sent.
-        self.on_report(messages.report(procedure, message, response, started, time.perf_counter() - clock))
+        self.on_report(bridge_report.report(procedure, message, response, started, time.perf_counter() - clock))
         return {"ActivityId": activity} | response
 
     # the VM itself and its containers

@@ -1,12 +1,9 @@
-"""The requests of the bridge and the documents in them: their shapes, and their form in the journal. A Windows guest is
-as strict as HCS.
-"""
+"""The requests of the bridge and the documents in them: their shapes. A Windows guest is as strict as HCS."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hcs_emulator.service.journal import readable
 from hcs_emulator.service.schema.common import VERSION
 from hcs_emulator.service.schema.container import CONTAINER
 from hcs_emulator.service.schema.shapes import Anything, Bool, Enum, Int, ListOf, Record, Shape, Str, check
@@ -74,49 +71,6 @@ HOST_SYSTEM = Record(
 )
 
 QUERY = Record({"PropertyTypes": ListOf(Enum("Statistics", "ProcessList", "SystemGUID", "Memory", "Basic"))})
-
-
-_NAMES = {
-    bridge_frames.CREATE: "Create",
-    bridge_frames.START: "Start",
-    bridge_frames.SHUTDOWN_GRACEFUL: "ShutdownGraceful",
-    bridge_frames.SHUTDOWN_FORCED: "ShutdownForced",
-    bridge_frames.EXECUTE_PROCESS: "ExecuteProcess",
-    bridge_frames.WAIT_FOR_PROCESS: "WaitForProcess",
-    bridge_frames.SIGNAL_PROCESS: "SignalProcess",
-    bridge_frames.RESIZE_CONSOLE: "ResizeConsole",
-    bridge_frames.GET_PROPERTIES: "GetProperties",
-    bridge_frames.MODIFY_SETTINGS: "ModifySettings",
-    bridge_frames.NEGOTIATE: "NegotiateProtocol",
-    bridge_frames.DUMP_STACKS: "DumpStacks",
-    bridge_frames.DELETE_CONTAINER_STATE: "DeleteContainerState",
-    bridge_frames.UPDATE_CONTAINER: "UpdateContainer",
-    bridge_frames.LIFECYCLE: "LifecycleNotification",
-    bridge_frames.MODIFY_SERVICE_SETTINGS: "ModifyServiceSettings",
-}
-
-
-def report(procedure: int, message: Any, response: dict[str, Any], started: float, duration: float) -> dict[str, Any]:
-    """A request and its response for the journal: documents in strings as JSON."""
-    return {
-        "procedure": _NAMES.get(procedure, f"0x{procedure:08X}"),
-        "arguments": _unfold(message) if isinstance(message, dict) else {},
-        "result": response["Result"] & 0xFFFFFFFF,
-        "errors": response.get("ErrorRecords", []),
-        "answer": _unfold({name: value for name, value in response.items() if name not in ("Result", "ErrorRecords")}),
-        "started": started,
-        "duration": duration,
-    }
-
-
-def _unfold(message: dict[str, Any]) -> dict[str, Any]:
-    unfolded = {}
-    for name, value in message.items():
-        if name in ("ContainerConfig", "ProcessParameters", "Query", "Properties") and isinstance(value, str):
-            unfolded[name] = readable(value)
-        else:
-            unfolded[name] = _unfold(value) if isinstance(value, dict) else value
-    return unfolded
 
 
 def check_request(procedure: int, message: Any, build: int) -> None:

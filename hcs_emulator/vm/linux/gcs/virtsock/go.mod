@@ -1,0 +1,3 @@
+module github.com/linuxkit/virtsock
+
+go 1.21
