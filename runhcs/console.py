@@ -41,6 +41,19 @@ def terminal(stream: Any = None) -> Console | None:
     return Console(file=stream, highlight=False, soft_wrap=False)
 
 
+def printable(text: str) -> str:
+    """The text with every control character but newlines and tabs in visible form. Names, errors and stacks come from
+    containers and guests: an escape sequence in them must not reach the terminal."""
+    return "".join(
+        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def show(text: str, *, to_stderr: bool = False, flush: bool = False) -> None:
+    """Print text that is not our own."""
+    print(printable(text), file=sys.stderr if to_stderr else sys.stdout, flush=flush)
+
+
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     console = terminal()
     if console is None:
@@ -53,13 +66,13 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     for name in head:
         drawn.add_column(name, overflow="fold")  # a long id is wrapped, never cut
     for row in rows:
-        drawn.add_row(*(Text(str(cell), style=STYLES.get(str(cell), "")) for cell in row))
+        drawn.add_row(*(Text(printable(str(cell)), style=STYLES.get(str(cell), "")) for cell in row))
     console.print(drawn)
 
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as their widest cell; the last column is not padded."""
-    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    cells = [[printable(str(cell)) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
     return "\n".join(lines)
@@ -87,9 +100,9 @@ def _add_branches(tree: Tree, value: Any) -> None:
     items = value.items() if isinstance(value, Mapping) else ((f"[{at}]", one) for at, one in enumerate(value))
     for name, item in items:
         if isinstance(item, (Mapping, list)) and item:
-            _add_branches(tree.add(label(str(name))), item)
+            _add_branches(tree.add(label(printable(str(name)))), item)
         else:
-            tree.add(label(str(name), f": {_scalar(item)}"))
+            tree.add(label(printable(str(name)), f": {_scalar(item)}"))
 
 
 def plain_tree(value: Any, indent: int = 0) -> str:
@@ -99,9 +112,9 @@ def plain_tree(value: Any, indent: int = 0) -> str:
         lines = []
         for name, item in value.items():
             if isinstance(item, (Mapping, list)) and item:
-                lines.append(f"{pad}{name}:\n{plain_tree(item, indent + 1)}")
+                lines.append(f"{pad}{printable(str(name))}:\n{plain_tree(item, indent + 1)}")
             else:
-                lines.append(f"{pad}{name}: {_scalar(item)}")
+                lines.append(f"{pad}{printable(str(name))}: {_scalar(item)}")
         return "\n".join(lines)
     if isinstance(value, list):
         return "\n".join(_list_item(item, indent) for item in value)
@@ -116,7 +129,7 @@ def _list_item(item: Any, indent: int) -> str:
 def _scalar(value: Any) -> str:
     if value is None or value in ("", [], {}):
         return "-"
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    return ("yes" if value else "no") if isinstance(value, bool) else printable(str(value))
 
 
 @contextmanager

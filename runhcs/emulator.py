@@ -53,6 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--profile", metavar="FILE", help="latency profile (TOML)")
     start.add_argument("--build", type=int, help="the Windows build to emulate")
     start.add_argument("--quirk", action="append", default=[], help="a behaviour of some builds, may be repeated")
+    start.add_argument(
+        "--linux-guest",
+        choices=("emulated", "gcs"),
+        help="the guest agent of Linux VMs: the emulator's own, or Microsoft's gcs, which is built from its Go module",
+    )
     start.add_argument("--foreground", action="store_true", help="do not detach")
     action("stop", _stop, "stop the service and all its compute systems")
     status = action("status", _status, "show the service and its compute systems")
@@ -66,7 +71,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_fault(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     add = verbs.add_parser("add", help="add a fault")
-    add.add_argument("--call", required=True, help="the export, e.g. HcsStartComputeSystem, or * for any")
+    add.add_argument(
+        "--call",
+        required=True,
+        help="the export, e.g. HcsStartComputeSystem, or * for any; a request to a Linux guest, e.g. guest:Create, or "
+        "guest:* for any",
+    )
     add.add_argument("--nth", type=_count, help="only the nth call from now (default: every call)")
     add.add_argument("--error", type=_hresult, help="fail with this HRESULT, e.g. 0x80370109")
     add.add_argument("--delay", type=_seconds, default=0.0, metavar="SECONDS", help="delay the call")
@@ -75,6 +85,7 @@ def _configure_fault(parser: argparse.ArgumentParser) -> None:
     add.add_argument(
         "--kill-client", choices=("before", "after"), help="SIGKILL the calling process before or after the response"
     )
+    add.add_argument("--no-answer", action="store_true", help="the guest never answers the request")
     add.set_defaults(function=_fault_add)
     verbs.add_parser("list", help="list the faults").set_defaults(function=_fault_list)
     clear = verbs.add_parser("clear", help="remove one fault, or all")
@@ -181,11 +192,20 @@ def _start(args: argparse.Namespace) -> int:
             arguments += [f"--{option}", os.path.abspath(value) if option != "build" else str(value)]
     for quirk in args.quirk:
         arguments += ["--quirk", quirk]
+    if args.linux_guest is not None:
+        arguments += ["--linux-guest", args.linux_guest]
+    if args.linux_guest == "gcs":
+        _build_gcs()
     if args.foreground:
         return subprocess.call(arguments)
-    os.makedirs(args.directory, mode=0o700, exist_ok=True)
+    from hcs_emulator.service.directory import DirectoryError, prepare
+
+    try:
+        prepare(args.directory)
+    except (DirectoryError, OSError) as error:
+        raise ControlError(f"the emulator's directory: {error}") from None
     log = os.path.join(args.directory, "service.log")
-    with open(log, "a") as output:
+    with open(log, "a", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)) as output:
         service = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
@@ -201,6 +221,16 @@ def _start(args: argparse.Namespace) -> int:
             print(f"the emulator is running in {args.directory} (pid {service.pid})")
             return 0
     raise ControlError(f"the service does not answer: see {log}")
+
+
+def _build_gcs() -> None:
+    """Now, where the user sees what happens, and not when the first VM starts."""
+    from hcs_emulator.vm.linux.gcs import build
+
+    try:
+        build.find_or_build()
+    except (build.BuildError, OSError) as error:
+        raise ControlError(str(error)) from None
 
 
 def _stop(args: argparse.Namespace) -> int:
@@ -257,7 +287,7 @@ def _journal(args: argparse.Namespace) -> int:
 
 
 def _fault_add(args: argparse.Namespace) -> int:
-    members = ("call", "nth", "error", "delay", "crash_vm", "disconnect", "kill_client")
+    members = ("call", "nth", "error", "delay", "crash_vm", "disconnect", "kill_client", "no_answer")
     fault = {name: getattr(args, name) for name in members}
     print(f"fault {command(args.directory, 'fault-add', **fault)['fault']['id']} added")
     return 0

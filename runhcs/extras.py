@@ -7,6 +7,7 @@ DISTRIBUTION = "containerd-shim-runhcs"
 EXTRAS = {
     "runhcs": ("attr", "attrs", "cattrs", "rich", "win32security", "win32service"),
     "client": ("grpc", "google"),
+    "agent": ("opentelemetry", "prometheus_client", "psutil"),
 }
 
 
@@ -16,7 +17,10 @@ def pip_command(extra: str) -> str:
 
 def missing_extra(error: ModuleNotFoundError, default: str) -> str | None:
     """One line that names the pip command, if a module of an extra is missing; `default` is the extra of the caller."""
-    package = (error.name or "").partition(".")[0]
+    name = error.name or ""
+    if name.startswith("runhcs.agent"):  # the zip for Windows nodes
+        return f"this distribution has no agent, install the wheel beside it: {pip_command('agent')}"
+    package = name.partition(".")[0]
     if not any(package in modules for modules in EXTRAS.values()):
         return None
     return f"the Python package {package!r} is not installed: {pip_command(default)}"

@@ -261,11 +261,11 @@ def run(args: argparse.Namespace) -> int:
         console.print_table(("KIND", "NAMESPACE", "ID", "OUTCOME", "DETAIL"), rows)
     for leak in found:
         for entry in leak.entries:
-            print(f"  {leak.id}: {' '.join(entry.values())}")
+            console.show(f"  {leak.id}: {' '.join(entry.values())}")
         for error in leak.errors:
-            print(f"  {leak.id}: {error}", file=sys.stderr)
+            console.show(f"  {leak.id}: {error}", to_stderr=True)
     for sentence in unsure:
-        print(sentence)
+        console.show(sentence)
     if not found:
         print("no leaked resources")
     elif not args.yes:

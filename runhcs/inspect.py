@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from typing import Any
 
@@ -83,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         with console.progress("querying shims"):
             shim = shims.pick(shims.find(args, properties=True), args.id)
     except QueryError as error:
-        print(f"runhcs inspect: {error}", file=sys.stderr)
+        console.show(f"runhcs inspect: {error}", to_stderr=True)
         return 1
     found = describe(shim, shims.bundles(args))
     if args.json:

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     )
     for shim in found:
         if shim.problem:
-            print(f"\n{shim.id or shim.address}: {shim.problem}; {_next_step(shim)}")
+            console.show(f"\n{shim.id or shim.address}: {shim.problem}; {_next_step(shim)}")
     return 0
 
 

@@ -145,13 +145,14 @@ def _bundle(directory: Path) -> Bundle:
     return Bundle(str(directory), directory.parent.name, directory.name, address, pid, created)
 
 
-def find(args: argparse.Namespace, properties: bool = False) -> list[Shim]:
-    """All shims, including dead ones that left a bundle, sorted by namespace and id."""
+def find(args: argparse.Namespace, properties: bool = False, stats: bool = False) -> list[Shim]:
+    """All shims, including dead ones that left a bundle, sorted by namespace and id; with the HCS properties, or the
+    stats, of their tasks and VMs."""
     known = bundles(args)
     addresses = {bundle.address for bundle in known if bundle.address and listens(bundle.address)}
     addresses |= {address for address in _sockets(args) if listens(address)}
     with ThreadPoolExecutor(8) as pool:
-        queried = pool.map(lambda address: query(address, properties), sorted(addresses))
+        queried = pool.map(lambda address: query(address, properties, stats), sorted(addresses))
         shims = [shim for shim in queried if shim is not None]
     by_address = {endpoint.name_of(shim.address): shim for shim in shims}
     for bundle in known:
@@ -251,10 +252,10 @@ def call(address: str, service: str, method: str, payload: bytes, timeout: float
         client.close()
 
 
-def query(address: str, properties: bool = False) -> Shim | None:
+def query(address: str, properties: bool = False, stats: bool = False) -> Shim | None:
     """The shim that listens there; None if it is of another runtime."""
     try:
-        answer = call(address, INSPECT, "Shim", InspectRequest(properties=properties).encode())
+        answer = call(address, INSPECT, "Shim", InspectRequest(properties=properties, stats=stats).encode())
         report = read_shim_report(InspectResponse.decode(answer).json)
     except QueryError as error:
         return Shim(address, problem=str(error))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -88,19 +87,19 @@ def run(args: argparse.Namespace) -> int:
             try:
                 found = [shims.pick(found, args.id)]
             except QueryError as error:
-                print(f"runhcs stacks: {error}", file=sys.stderr)
+                console.show(f"runhcs stacks: {error}", to_stderr=True)
                 return 1
         answers = [stacks_of(shim) for shim in found]
     if args.json:
         print(as_json(answers))
         return 0
     for answer in answers:
-        print(f"== {answer.namespace or '-'}/{answer.id or '?'} (pid {answer.pid or '-'})")
+        console.show(f"== {answer.namespace or '-'}/{answer.id or '?'} (pid {answer.pid or '-'})")
         if answer.problem:
-            print(f"{answer.problem}\n")
-        print(answer.stacks)
+            console.show(f"{answer.problem}\n")
+        console.show(answer.stacks)
         if answer.guest_stacks:
-            print(f"-- guest\n{answer.guest_stacks}")
+            console.show(f"-- guest\n{answer.guest_stacks}")
     if not answers:
         print("no shims found; `runhcs ps --help` lists the places that are searched")
     return 0

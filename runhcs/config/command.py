@@ -14,6 +14,8 @@ The name of a runtime defines it; any build and size is allowed:
   runhcs-wcow-hypervisor-20348                  ... of this Windows build (or release: -1809)
   runhcs-wcow-hypervisor-20348-1vp2gb           ... with 1 virtual processor and 2 GiB
   runhcs-wcow-hypervisor-20348-reserve-4core    ... that sees 4 cores only, with all memory reserved
+  runhcs-lcow                                   Linux images: a pod runs in a utility VM with a Linux guest
+  runhcs-lcow-2vp4gb                            ... with 2 virtual processors and 4 GiB
 
 The output has comments; docs/how-to/runtimeclasses.md describes each setting.
 """
@@ -44,6 +46,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     containerd.add_argument(
         "--version", type=int, choices=(1, 2), default=2, help="containerd's major version (default: %(default)s)"
     )
+    containerd.add_argument(
+        "--emulator",
+        action="store_true",
+        help="for a containerd on Linux with the HCS emulator: Linux images are in its default snapshotter",
+    )
     classes = commands.add_parser(
         "runtimeclass",
         help="RuntimeClasses for Kubernetes (YAML)",
@@ -57,6 +64,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="",
         help="the nodes' build of Windows, or release (default: the build of each runtime). A VM's Windows may be "
         "older than its host's, so nodes of build 26100 run all of them",
+    )
+    classes.add_argument(
+        "--installed",
+        action="store_true",
+        help="select only nodes on which the DaemonSet of deploy/ has installed the shim",
+    )
+    classes.add_argument(
+        "--emulator", action="store_true", help="for Linux nodes with the HCS emulator, instead of Windows nodes"
     )
     commands.add_parser("list", help="the default runtimes and the meaning of their names")
 
@@ -75,6 +90,6 @@ def _text(args: argparse.Namespace) -> str:
         return "".join(f"{name:<45} {runtime(name).summary}\n" for name in DEFAULTS)
     chosen = runtimes(args.names)
     if args.what == "containerd":
-        return config_containerd.text(chosen, args.version)
+        return config_containerd.text(chosen, args.version, emulator=args.emulator)
     node_build = parse(args.node_build, "--node-build") if args.node_build else 0
-    return runtimeclass.text(chosen, node_build)
+    return runtimeclass.text(chosen, node_build, emulator=args.emulator, installed=args.installed)

@@ -16,6 +16,12 @@ RUNTIME_TYPE = "io.containerd.runhcs.v1"
 CONTAINER_PATTERNS = ["io.microsoft.container.*", "io.microsoft.wcow.*"]
 PROCESS_POD_PATTERNS: list[str] = [SANDBOX_OS_VERSION]
 VM_POD_PATTERNS = ["io.microsoft.virtualmachine.*", "io.microsoft.container.processdumplocation"]
+LINUX_CONTAINER_PATTERNS = ["io.microsoft.container.*", "io.microsoft.lcow.*", "io.microsoft.virtualmachine.lcow.*"]
+
+# Linux images on a Windows node.
+LINUX_PLATFORM = "linux/amd64"
+LINUX_SNAPSHOTTER = "windows-lcow"
+IMAGES_PLUGIN = "io.containerd.cri.v1.images"
 
 HEADER = """\
 # Runtimes of Windows nodes for containerd {major}.x, by `runhcs config containerd --version {major}`.
@@ -25,19 +31,26 @@ version = {version}
 """
 
 
-def text(runtimes: list[Runtime], major: int, program: str = "", with_default: bool = True) -> str:
-    """`program`: the path of the shim; without it containerd searches its PATH."""
+def text(
+    runtimes: list[Runtime], major: int, program: str = "", with_default: bool = True, emulator: bool = False
+) -> str:
+    """`program`: the path of the shim; without it containerd searches its PATH. `emulator`: for a containerd on Linux,
+    whose default snapshotter has the Linux images."""
     version, plugin = FORMATS[major]
     section = f'plugins."{plugin}".containerd'
     out = [HEADER.format(major=major, version=version)]
     if with_default and any(runtime.name == PROCESS for runtime in runtimes):
         out.append(f"\n[{section}]\n  # For pods without a RuntimeClass.\n")
         out.append(f"  default_runtime_name = {_quoted(PROCESS)}\n")
-    out += [_runtime(runtime, f"{section}.runtimes.{runtime.name}", program) for runtime in runtimes]
+    for runtime in runtimes:
+        out.append(_runtime(runtime, f"{section}.runtimes.{runtime.name}", program, major, emulator))
+        if runtime.linux and major == 2 and not emulator:
+            out.append(_platform(runtime))
     return "".join(out)
 
 
-def _runtime(runtime: Runtime, section: str, program: str) -> str:
+def _runtime(runtime: Runtime, section: str, program: str, major: int, emulator: bool) -> str:
+    patterns = LINUX_CONTAINER_PATTERNS if runtime.linux else CONTAINER_PATTERNS
     lines = [
         "",
         f"# {runtime.summary[0].upper()}{runtime.summary[1:]}.",
@@ -46,8 +59,10 @@ def _runtime(runtime: Runtime, section: str, program: str) -> str:
         *([f"  runtime_path = {_quoted(program)}"] if program else []),
         "  # Annotations of pods, and of containers, that reach the shim: docs/reference/annotations.md.",
         f"  pod_annotations = {_list(VM_POD_PATTERNS if runtime.hypervisor else PROCESS_POD_PATTERNS)}",
-        f"  container_annotations = {_list(CONTAINER_PATTERNS)}",
+        f"  container_annotations = {_list(patterns)}",
     ]
+    if runtime.linux:
+        lines += _linux(major, emulator)
     if runtime.hypervisor:
         lines += ["", f"  [{section}.options]", *_options(runtime)]
     if annotations := _annotations(runtime):
@@ -55,9 +70,33 @@ def _runtime(runtime: Runtime, section: str, program: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _linux(major: int, emulator: bool) -> list[str]:
+    """Where the images of Linux containers are, and who creates their sandbox: containerd itself creates only
+    sandboxes of its host's platform."""
+    lines = [] if emulator else [f"  snapshotter = {_quoted(LINUX_SNAPSHOTTER)}"]
+    lines.append("  # The shim creates the pod's sandbox: on Windows containerd itself creates Windows sandboxes only.")
+    if major == 1:
+        lines.append("  # Needs containerd 1.7 with ENABLE_CRI_SANDBOXES in its environment.")
+        return [*lines, '  sandbox_mode = "shim"']
+    return [*lines, '  sandboxer = "shim"']
+
+
+def _platform(runtime: Runtime) -> str:
+    """Which manifest of an image, and which snapshotter, CRI takes for pods of this runtime."""
+    return (
+        f'\n[plugins."{IMAGES_PLUGIN}".runtime_platforms.{runtime.name}]\n'
+        f"  platform = {_quoted(LINUX_PLATFORM)}\n"
+        f"  snapshotter = {_quoted(LINUX_SNAPSHOTTER)}\n"
+    )
+
+
 def _options(runtime: Runtime) -> list[str]:
-    lines = ["    SandboxIsolation = 1", "    # CPU limits of containers are shares of the host, scaled to the VM."]
-    lines.append("    ScaleCpuLimitsToSandbox = true")
+    lines = ["    SandboxIsolation = 1"]
+    if runtime.linux:
+        lines.append(f"    SandboxPlatform = {_quoted(LINUX_PLATFORM)}")
+    else:
+        lines.append("    # CPU limits of containers are shares of the host, scaled to the VM.")
+        lines.append("    ScaleCpuLimitsToSandbox = true")
     if runtime.processors:
         lines.append(f"    VmProcessorCount = {runtime.processors}")
     if runtime.memory_mb:

@@ -41,6 +41,7 @@ RUNTIME = "io.containerd.runhcs.v1"
 SPEC_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
 PROCESS_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Process"
 WINDOWS_RESOURCES = "types.containerd.io/opencontainers/runtime-spec/1/WindowsResources"
+LINUX_RESOURCES = "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources"
 
 TIMEOUT = 60.0
 # The deadline of a Wait or a subscription, unless the caller sets one.
@@ -246,8 +247,10 @@ class Client:
         answer: tasks_pb2.MetricsResponse = self.call(self._tasks.Metrics, request)
         return {metric.id: metric for metric in answer.metrics}
 
-    def update(self, id: str, resources: Json, annotations: Mapping[str, str] | None = None) -> None:
-        packed = pack_json(WINDOWS_RESOURCES, resources)
+    def update(
+        self, id: str, resources: Json, annotations: Mapping[str, str] | None = None, kind: str = WINDOWS_RESOURCES
+    ) -> None:
+        packed = pack_json(kind, resources)
         request = tasks_pb2.UpdateTaskRequest(container_id=id, resources=packed, annotations=annotations)
         self.call(self._tasks.Update, request)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from runhcs.demo import DemoError, containers, ctr, leak_checks
+from runhcs.demo import DemoError, containers, ctr, leak_checks, linux_containers
 from runhcs.demo.containerd_stub import EventsEndpoint
 from runhcs.demo.output import Screen
 from runhcs.demo.workspace import NAMESPACE, Workspace, check_prerequisites
@@ -29,6 +29,7 @@ PARTS: list[tuple[str, str, Play]] = [
     ("exec", "A running container: exec, pids, stats, kill", containers.run_exec_and_kill),
     ("vm", "Hypervisor isolation: a container in a utility VM of its own", containers.run_isolated),
     ("pod", "A pod: two containers in one utility VM", containers.run_pod),
+    ("linux", "A Linux container in a utility VM", linux_containers.run_linux),
 ]
 
 

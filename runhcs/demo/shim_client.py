@@ -1,26 +1,23 @@
-"""A shim, started and called exactly as containerd does it; each step is recorded.
+"""The shims of the demo, started and called as containerd does it (`runhcs.shim_driver`); each step is recorded.
 
-containerd writes a bundle, runs `containerd-shim-runhcs-v1 … start` in it, reads the address of the daemon's socket
-from its stdout, and then calls the task API over ttrpc. The daemon sends events to the ttrpc endpoint of containerd and
-its log to a FIFO in the bundle. After the task is deleted, containerd runs `… delete` and removes the bundle.
+The daemon sends events to the demo's ttrpc endpoint and its log to a FIFO in the bundle.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any, TypeVar
 
 from runhcs.demo import DemoError
 from runhcs.demo.containerd_stub import OutputFifo, status_text
-from runhcs.demo.leak_checks import descendants, is_running, kill_processes
+from runhcs.demo.leak_checks import descendants, kill_processes
 from runhcs.demo.output import CALL, OUTPUT, Record
-from runhcs.demo.workspace import NAMESPACE, Workspace, run_command
+from runhcs.demo.workspace import NAMESPACE, Workspace
+from runhcs.shim_driver import ShimCommands
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
@@ -52,7 +49,6 @@ class Shim:
         self.id = id
         self.options = options
         self.pod = pod
-        self.pid = 0
         self._closed = False
         self.first_byte: float | None = None
         self.outputs: list[OutputFifo] = []
@@ -60,47 +56,44 @@ class Shim:
         self.bundle = workspace.directory / "bundles" / id
         self.bundle.mkdir(parents=True)
         (self.bundle / "config.json").write_text(json.dumps(spec, indent=2))
+        endpoints = workspace.directory
+        self._commands = ShimCommands(
+            str(workspace.launcher), id, str(self.bundle), namespace=NAMESPACE, address=str(endpoints / "c.sock"),
+            environment=workspace.env | {
+                "TTRPC_ADDRESS": str(endpoints / "t.sock"), "NAMESPACE": NAMESPACE, "MAX_SHIM_VERSION": "2",
+                "GOMAXPROCS": "2",
+            },
+            publish_binary=shutil.which("containerd") or "containerd", timeout=COMMAND_TIMEOUT,
+        )  # fmt: skip
         self._log: list[str] = []
         self._log_reader = OutputFifo(self.bundle / "log", self._log.append)
 
     def _add(self, kind: str, name: str, text: str, **data: Any) -> None:
         self.record.add(kind, name, text, about=self.id, **data)
 
+    @property
+    def pid(self) -> int:
+        """The daemon's; 0 before its start."""
+        return self._commands.pid
+
     # The commands `start` and `delete`.
 
     def launch(self) -> None:
         began = self.record.now()
-        address = self._command("start").decode()
-        self.pid = int((self.bundle / "shim.pid").read_text())
+        address = self._commands.address = self._command("start").decode()
         self.record.add_phase("shim start", began)
         where = f"daemon {self.pid} listens on …/{Path(address).name[:12]}…" if self.pod is None else "the pod's daemon"
         self._add(CALL, "shim start", where)
         began = self.record.now()
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(CALL_TIMEOUT)
-        connection.connect(address.removeprefix("unix://"))
-        connection.settimeout(None)
-        self._client = Client(connection)
+        self._client = self._commands.connect()
         connected = self.call("Connect", api.ConnectRequest(id=self.id), api.ConnectResponse)
         self.record.add_phase("connect", began)
         if self.pod is None:
             self._add(CALL, "Connect", f"shim {connected.shim_pid}, no task yet")
 
     def _command(self, action: str) -> bytes:
-        flags = ["-namespace", NAMESPACE, "-address", str(self.workspace.directory / "c.sock")]
-        flags += ["-publish-binary", shutil.which("containerd") or "containerd", "-id", self.id]
-        if action == "delete":
-            flags += ["-bundle", str(self.bundle)]
-        env = self.workspace.env | {
-            "TTRPC_ADDRESS": str(self.workspace.directory / "t.sock"),
-            "NAMESPACE": NAMESPACE,
-            "MAX_SHIM_VERSION": "2",
-            "GOMAXPROCS": "2",
-        }
-        done = run_command(
-            [str(self.workspace.launcher), *flags, action], cwd=self.bundle, env=env, timeout=COMMAND_TIMEOUT,
-            stdin=self.options.encode() if self.options is not None and action == "start" else b"",
-        )  # fmt: skip
+        options = self.options.encode() if self.options is not None and action == "start" else b""
+        done = self._commands.command(action, options)
         if done.returncode or done.stderr:
             raise DemoError(f"the shim's {action} failed: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
@@ -116,10 +109,11 @@ class Shim:
             log = "".join(f"\n{line}" for line in self._log[-5:])
             raise DemoError(f"{method} of {self.id} failed: {error}{log}") from None
 
-    def create(self, mount: Mount, text: str = "a scratch over one base layer") -> None:
+    def create(self, mount: Mount | None, text: str = "a scratch over one base layer") -> None:
+        """Without a mount, the spec names the root file system."""
         began = self.record.now()
         request = api.CreateTaskRequest(
-            id=self.id, bundle=str(self.bundle), rootfs=[mount], options=self.options,
+            id=self.id, bundle=str(self.bundle), rootfs=[mount] if mount is not None else [], options=self.options,
             stdout=self._output(self.id, is_init=True),
         )  # fmt: skip
         self.call("Create", request, api.CreateTaskResponse)
@@ -204,8 +198,8 @@ class Shim:
         self._add(CALL, "Delete", f"exit status {status_text(status)}")
         began = self.record.now()
         self.call("Shutdown", api.ShutdownRequest(id=self.id), Empty)
-        if self.pod is None:
-            self._wait_for_exit()
+        if self.pod is None and not self._commands.wait_exited(EXIT_TIMEOUT):
+            raise DemoError(f"the shim of {self.id} (pid {self.pid}) did not exit after Shutdown")
         self._command("delete")
         if self.pod is None:
             self.record.add_phase("shutdown", began)
@@ -213,23 +207,15 @@ class Shim:
         self.close()
         return status
 
-    def _wait_for_exit(self) -> None:
-        deadline = time.monotonic() + EXIT_TIMEOUT
-        while is_running(self.pid):
-            if time.monotonic() > deadline:
-                raise DemoError(f"the shim of {self.id} (pid {self.pid}) did not exit after Shutdown")
-            time.sleep(0.001)
-
     def kill(self) -> None:
         """After a failure: kill the daemon and run `delete`, as containerd does after a crash."""
         if self._closed:
             return
         try:
-            pid = self.pid or int((self.bundle / "shim.pid").read_text())
-            if self.pod is None and pid in descendants():
-                kill_processes([pid])
+            if self.pod is None and self.pid in descendants():
+                kill_processes([self.pid])
             self._command("delete")
-        except (DemoError, OSError, ValueError, subprocess.SubprocessError):
+        except (DemoError, OSError, subprocess.SubprocessError):
             pass  # no daemon yet; the leak checks find everything else
         self.close()
 

@@ -78,7 +78,7 @@ def shim_in(path: str, whose: str, install: str = "run `runhcs install`") -> Che
     name = NAME + ("" if host.IS_EMULATED else ".exe")
     found = shutil.which(name, path=path)
     if found is None:
-        step = f"{install}, into a directory of that PATH"
+        step = f"{install}, into a directory of that PATH" if host.IS_EMULATED else install
         return Check("shim", "fail", f"{name} is not in the PATH of {whose}", step)
     return shim(found, f"in the PATH of {whose}", install)
 
@@ -152,6 +152,44 @@ def configured_shim(path: str) -> str:
         return ""
     runtimes = [one for _, one in _runtimes(files) if one.get("runtime_type") == RUNTIME]
     return next((str(one["runtime_path"]) for one in reversed(runtimes) if one.get("runtime_path")), "")
+
+
+def linux_boot_files(config: str, directory: str = "") -> Check:
+    """The boot files of VMs with a Linux guest. They matter only where Linux images run. `directory` is that of the
+    shim, which looks for them beside itself first; without it, that of this program."""
+    from shim.oci.annotations.container import VM_BOOT_FILES, Annotations
+    from shim.oci.errors import InvalidSpec
+    from shim.platform import boot_directory
+    from shim.uvm.linux import boot_files
+    from shim.uvm.linux.settings import KERNEL_DIRECT_BUILD
+
+    try:
+        files = install_config.load(Path(config))
+    except (OSError, ValueError):
+        files = []
+    configured = [name for name, one in _runtimes(files) if _is_linux(one)]
+    beside = os.path.join(directory, boot_directory.NAME) if directory else ""
+    given: dict[str, str] = {VM_BOOT_FILES: beside} if beside and os.path.isdir(beside) else {}
+    found = boot_files.BootFiles(Annotations(given), kernel_direct=_build() >= KERNEL_DIRECT_BUILD)
+    try:
+        found.check()
+    except InvalidSpec as error:
+        finding, _, step = str(error).partition(" not found: ")
+        outcome = "warn" if configured else "note"
+        return Check("linux boot files", outcome, f"{finding} not found: no Linux images", step)
+    return Check("linux boot files", "ok", f"{found.kernel_name} and {found.rootfs_name} in {found.directory}")
+
+
+def _build() -> int:
+    from shim.hcs_bindings.windows_version import windows_build
+
+    return windows_build()
+
+
+def _is_linux(runtime: dict[str, Any]) -> bool:
+    options = runtime.get("options")
+    platform = str(options.get("SandboxPlatform", "")) if isinstance(options, dict) else ""
+    return runtime.get("runtime_type") == RUNTIME and platform.startswith("linux/")
 
 
 def _runtimes(files: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:

@@ -15,6 +15,8 @@ from shim.platform.hcs_library import hcs_library
 
 CONFIG = "/etc/containerd/config.toml"
 CAP_SYS_ADMIN = 21
+# What a Linux guest of the emulator runs.
+GUEST_PROGRAMS = {"runc": "runc", "mkfs.ext4": "e2fsprogs"}
 NAMESPACES = ("mnt", "pid", "uts", "ipc", "net")
 CONTROLLERS = ("memory", "cpu", "pids")
 # The path of a Unix socket has at most 106 characters; the name of a shim's socket takes 65.
@@ -62,7 +64,15 @@ def _cgroups() -> Check:
 
 
 def emulator_checks(args: argparse.Namespace) -> list[Check]:
-    return [_library(), _service(), _sockets()]
+    return [_library(), _service(), _sockets(), _linux_guest()]
+
+
+def _linux_guest() -> Check:
+    missing = [name for name in GUEST_PROGRAMS if shutil.which(name) is None]
+    if missing:
+        step = f"install {' '.join(GUEST_PROGRAMS[name] for name in missing)}, for Linux images"
+        return Check("linux guest", "warn", f"{' and '.join(missing)} not in PATH", step)
+    return Check("linux guest", "ok", f"{', '.join(GUEST_PROGRAMS)} for Linux images in utility VMs")
 
 
 def _library() -> Check:
@@ -110,7 +120,11 @@ def _sockets() -> Check:
 
 def containerd_checks(args: argparse.Namespace) -> list[Check]:
     daemons = _daemons()
+    config = args.config or CONFIG
     found = [checks.containerd_version("containerd")]
+    if program := checks.configured_shim(config):
+        found += [Check("daemon", "ok", f"pid {pid}, {_address(pid)}") for pid in daemons]
+        return [*found, checks.shim(program, f"by {config}"), checks.containerd_config(config)]
     if not daemons:
         found.append(Check("daemon", "note", "containerd is not running", "start it; `runhcs demo` starts its own"))
         found.append(checks.shim_in(os.environ.get("PATH", os.defpath), "this shell"))
@@ -121,7 +135,7 @@ def containerd_checks(args: argparse.Namespace) -> list[Check]:
     if any(check.outcome != "fail" for check in shims_found):
         for check in shims_found:  # one daemon that finds the shim is enough
             check.outcome = "note" if check.outcome == "fail" else check.outcome
-    return [*found, *shims_found, checks.containerd_config(args.config or CONFIG)]
+    return [*found, *shims_found, checks.containerd_config(config)]
 
 
 def _daemons() -> dict[int, dict[str, str]]:

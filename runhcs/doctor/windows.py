@@ -44,8 +44,9 @@ ERROR_EVT_CHANNEL_NOT_FOUND = 15007
 
 def all_checks(args: argparse.Namespace) -> list[Check]:
     found = [_python(), _build(), _pipes(), _libraries(), *_pywin32_checks(), checks.hcs_schema()]
-    found += [checks.containerd_version("containerd"), _shim(args.config or CONFIG)]
-    return [*found, checks.containerd_config(args.config or CONFIG)]
+    config = args.config or CONFIG
+    found += [checks.containerd_version("containerd"), _shim(config), checks.containerd_config(config)]
+    return [*found, checks.linux_boot_files(config, os.path.dirname(checks.configured_shim(config)))]
 
 
 def _pywin32_checks() -> Iterator[Check]:

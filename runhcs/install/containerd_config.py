@@ -192,10 +192,13 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def runtimes_text(runtimes: list[Runtime], version: int, program: str, section: Mapping[str, Any]) -> str:
-    """The imported file. `section` is CRI's section without it. A default runtime that is configured is kept."""
-    has_default = bool(section.get("containerd", {}).get("default_runtime_name"))
-    text = runtimes_toml.text(runtimes, MAJORS[version], program, with_default=not has_default)
+def runtimes_text(
+    runtimes: list[Runtime], version: int, program: str, section: Mapping[str, Any], emulator: bool = False
+) -> str:
+    """The imported file. `section` is CRI's section without it. A default runtime that is configured is kept, and a
+    Linux node keeps runc."""
+    has_default = emulator or bool(section.get("containerd", {}).get("default_runtime_name"))
+    text = runtimes_toml.text(runtimes, MAJORS[version], program, with_default=not has_default, emulator=emulator)
     if version != 2 or not section:
         return text
     plugin = runtimes_toml.FORMATS[MAJORS[version]][1]

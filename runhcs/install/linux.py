@@ -15,6 +15,9 @@ With --standby, `start` leaves a warm process that becomes the daemon of the nex
 been used for 15 minutes. RUNHCS_STANDBY=1 or 0 in the environment of containerd overrides the option.
 
 The files refer to this checkout and this virtual environment: run `runhcs install` again after moving either.
+
+With --directory DIR it installs a version as on a Windows node instead: the files in a directory of their own, the
+runtimes in a file that containerd's configuration imports. It runs from a directory that `scripts/node_image.py` made.
 """
 
 from __future__ import annotations
@@ -49,6 +52,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="link an interpreter from Python's static library, if there is one",
     )
+    from runhcs.install import linux_node
+
+    linux_node.configure(parser)
 
 
 def python() -> str:
@@ -70,12 +76,18 @@ def script(interpreter: str, program: Path) -> bytes:
 
 
 def write_launcher(
-    bindir: Path, standby: bool = False, *, native: bool = True, linked: bool = True, root: Path = ROOT
+    bindir: Path,
+    standby: bool = False,
+    *,
+    native: bool = True,
+    linked: bool = True,
+    root: Path = ROOT,
+    packages: str = "",
 ) -> Path:
     """Write the launcher and its files for the package `shim` in `root`. `native`: in C; `linked`: with a linked
-    interpreter."""
+    interpreter; `packages`: the directory that has cffi, by default that of this Python."""
     bindir.mkdir(parents=True, exist_ok=True)
-    program = write_bundle(library(bindir), root, sysconfig.get_paths()["platlib"])
+    program = write_bundle(library(bindir), root, packages or sysconfig.get_paths()["platlib"])
     target = bindir / NAME
     try:
         if not native:
@@ -105,6 +117,13 @@ def write_interpreter(directory: Path) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.directory:
+        from runhcs.install import linux_node
+
+        return linux_node.run(args)
+    if args.upgrade or args.uninstall or args.stage or args.rollback:
+        print("runhcs install: --upgrade, --uninstall, --stage and --rollback need --directory", file=sys.stderr)
+        return 2
     try:
         target = write_launcher(Path(args.bindir), args.standby, linked=args.link_interpreter)
     except OSError as error:

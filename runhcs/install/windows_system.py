@@ -17,7 +17,8 @@ import win32security
 import win32service
 
 from runhcs.doctor import checks
-from runhcs.install.windows import NAME_OF_SOURCE, InstallError
+from runhcs.install.installer import NAME_OF_SOURCE
+from runhcs.install.interfaces import InstallError
 
 if TYPE_CHECKING:
     from _win32typing import PySC_HANDLE, PySID

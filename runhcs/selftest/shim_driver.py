@@ -1,34 +1,24 @@
-"""A shim, started and called as containerd does it, on Linux and on Windows.
-
-containerd writes a bundle, runs `containerd-shim-runhcs-v1 … start` in it, reads the address of the daemon from its
-stdout, and calls the task API over ttrpc. The daemon publishes events on containerd's ttrpc endpoint. At the end
-containerd runs `… delete` and removes the bundle.
-"""
+"""The shims of the selftest: one container each, its streams and events, and the cleanup of the step."""
 
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import shutil
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any, Protocol
 
 from runhcs.selftest.node import PREFIX, Node
 from runhcs.selftest.runner import Context, StepFailed
+from runhcs.shim_driver import EXIT_TIMEOUT, EventEndpoint, ShimCommands, ShimError
 from runhcs.task_client import TaskClient
-from runhcs.task_events import SERVICE, read
-from shim.platform import daemon, endpoint, host
+from shim.platform import host
 from shim.ttrpc.client import Client
-from shim.ttrpc.server import Call, Method, Server
 from shim.ttrpc.status import ClosedError
 
-COMMAND_TIMEOUT = 60.0
-EXIT_TIMEOUT = 30.0
 EVENTS_TIMEOUT = 10.0
-SIGKILL = 9
 
 
 class Input(Protocol):
@@ -49,15 +39,6 @@ def _stdio() -> Any:
     from runhcs.selftest import windows
 
     return windows
-
-
-def wait_until(condition: Any, timeout: float) -> bool:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Output:
@@ -94,34 +75,20 @@ class Output:
         self._pipe.close()
 
 
-class Events:
-    """containerd's ttrpc endpoint, which shims publish their events on."""
+class Events(EventEndpoint):
+    """The events of one shim."""
 
     def __init__(self, context: Context, directory: Path, id: str) -> None:
         if host.IS_EMULATED:
             directory.mkdir(mode=0o700, exist_ok=True)
-        self.address = str(directory / f"{id}.sock") if host.IS_EMULATED else rf"\\.\pipe\{id}.ttrpc"
-        self.kinds: list[str] = []
-        listener = endpoint.listen(f"unix://{self.address}" if host.IS_EMULATED else self.address)
-        server = Server({SERVICE: {"Forward": Method.inline(self._forward)}})
-        threading.Thread(target=server.serve, args=(endpoint.Listener(listener),), daemon=True).start()
-        context.on_cleanup(lambda: _stop(server, self.address))
+        # A name of its own: the pipe of an earlier shim of this id exists until that has closed its end.
+        # Short: the path of a socket has at most 107 bytes.
+        name = secrets.token_hex(4)
+        super().__init__(str(directory / name) if host.IS_EMULATED else rf"\\.\pipe\{id}-{name}.ttrpc")
+        context.on_cleanup(self.close)
 
-    def _forward(self, call: Call) -> bytes:
-        if found := read(call.payload):
-            self.kinds.append(found[0])
-        return b""
-
-    def expect(self, count: int) -> list[str]:
-        """The kinds of the events, once there are so many, or after a timeout."""
-        wait_until(lambda: len(self.kinds) >= count, EVENTS_TIMEOUT)
-        return list(self.kinds)
-
-
-def _stop(server: Server, address: str) -> None:
-    server.shutdown(2)
-    if host.IS_EMULATED:
-        Path(address).unlink(missing_ok=True)
+    def expect(self, count: int, timeout: float = EVENTS_TIMEOUT) -> list[str]:
+        return super().expect(count, timeout)
 
 
 class ShimDriver:
@@ -131,44 +98,40 @@ class ShimDriver:
         self.context = context
         self.node: Node = context.node
         self.id = id
-        self.program = program or self.node.program
         self.bundle = self.node.directory / "bundles" / id
         self.bundle.mkdir(parents=True)
         (self.bundle / "config.json").write_text(json.dumps(spec), encoding="utf-8")
-        self.address = ""
         self.task: TaskClient | None = None
         self._streams = 0
-        self._pid = 0
         self._deleted = False
-        context.on_cleanup(self._cleanup)
+        context.on_cleanup(self._remove_files)
         self.events = Events(context, self.node.directory / "e", id)
+        containerd = str(self.bundle / "c.sock") if host.IS_EMULATED else rf"\\.\pipe\{PREFIX}-none"
+        self._commands = ShimCommands(
+            program or self.node.program, id, str(self.bundle), namespace=PREFIX, address=containerd,
+            environment=self.node.env | {"TTRPC_ADDRESS": self.events.address, "MAX_SHIM_VERSION": "2"},
+        )  # fmt: skip
+        context.on_cleanup(self._kill_and_delete)
 
     # The commands.
 
+    @property
+    def address(self) -> str:
+        return self._commands.address
+
     def command(self, action: str) -> subprocess.CompletedProcess[bytes]:
-        containerd = str(self.bundle / "c.sock") if host.IS_EMULATED else rf"\\.\pipe\{PREFIX}-none"
-        flags = ["-namespace", PREFIX, "-address", containerd, "-publish-binary", "containerd", "-id", self.id]
-        if action == "delete":
-            flags += ["-bundle", str(self.bundle)]
-        return subprocess.run(
-            [self.program, *flags, action], cwd=self.bundle, stdin=subprocess.DEVNULL, capture_output=True,
-            env=self.node.env | {"TTRPC_ADDRESS": self.events.address, "MAX_SHIM_VERSION": "2"},
-            timeout=COMMAND_TIMEOUT, check=False,
-        )  # fmt: skip
+        return self._commands.command(action)
 
     def start(self) -> TaskClient:
-        done = self.command("start")
-        if done.returncode:
-            text = (done.stderr + done.stdout).decode(errors="replace").strip()
-            raise StepFailed(f"the shim's start failed: {text}", "see panic.log and the log of containerd")
-        self.address = done.stdout.decode().strip()
-        self.task = TaskClient(self.connect(), self.id, str(self.bundle))
+        try:
+            self.task = self._commands.start()
+        except ShimError as error:
+            raise StepFailed(f"the shim's start failed: {error}", "see panic.log and the log of containerd") from None
+        self.context.on_cleanup(self.task.client.close)
         return self.task
 
     def connect(self) -> Client:
-        stream = endpoint.connect(endpoint.path_of(self.address), EXIT_TIMEOUT)
-        stream.settimeout(None)
-        client = Client(stream)
+        client = self._commands.connect()
         self.context.on_cleanup(client.close)
         return client
 
@@ -190,51 +153,48 @@ class ShimDriver:
         self.context.on_cleanup(pipe.close)
         return pipe
 
+    @property
+    def client(self) -> TaskClient:
+        """The client of the started shim."""
+        assert self.task is not None
+        return self.task
+
     # The end.
 
     @property
     def pid(self) -> int:
-        if not self._pid:
-            try:
-                self._pid = int((self.bundle / "shim.pid").read_text())
-            except (OSError, ValueError):
-                return 0
-        return self._pid
+        return self._commands.pid
 
     def kill(self) -> None:
         """SIGKILL, or TerminateProcess on Windows."""
-        if pid := self.pid:
-            try:
-                os.kill(pid, SIGKILL)
-            except OSError:
-                pass  # it has exited
-            wait_until(lambda: not daemon.is_running(pid), EXIT_TIMEOUT)
+        self._commands.kill()
 
     def shutdown(self) -> None:
         """Shutdown, the exit of the daemon, and `delete`. Raises StepFailed if something is left."""
-        assert self.task is not None
         try:
-            self.task.shutdown()
+            self.client.shutdown()
         except (ClosedError, OSError):
             pass  # Microsoft's shim exits before it answers
-        if not wait_until(lambda: not daemon.is_running(self.pid), EXIT_TIMEOUT):
+        if not self._commands.wait_exited():
             raise StepFailed(f"the shim (pid {self.pid}) did not exit within {EXIT_TIMEOUT:.0f} s after Shutdown")
         self.delete()
 
     def delete(self) -> None:
         """The delete command, then the leak check."""
-        done = self.command("delete")
         self._deleted = True
-        if done.returncode:
-            text = (done.stderr + done.stdout).decode(errors="replace").strip()
-            raise StepFailed(f"the shim's delete failed: {text}", "`runhcs gc` lists what is left")
+        try:
+            self._commands.delete()
+        except ShimError as error:
+            raise StepFailed(f"the shim's delete failed: {error}", "`runhcs gc` lists what is left") from None
         if leaked := self.node.leaks(self.id):
             raise StepFailed(f"leaked after delete: {', '.join(leaked)}", "`runhcs gc --yes` releases it")
 
-    def _cleanup(self) -> None:
-        if self.pid and daemon.is_running(self.pid):
+    def _kill_and_delete(self) -> None:
+        if self._commands.is_running:
             self.kill()
         if not self._deleted:
             self.command("delete")
+
+    def _remove_files(self) -> None:
         shutil.rmtree(self.bundle, ignore_errors=True)
         shutil.rmtree(self.node.directory / "scratch" / self.id, ignore_errors=True)

@@ -24,6 +24,9 @@ from shim.platform.windows.pipe import PipeStream, dial
 if TYPE_CHECKING:
     from _win32typing import PySID
 
+# NT VIRTUAL MACHINE\\Virtual Machines.
+VM_GROUP = "S-1-5-83-0"
+
 # SYSTEM, Administrators, TrustedInstaller.
 TRUSTED = (
     "S-1-5-18", "S-1-5-32-544", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
@@ -169,6 +172,19 @@ def _is_protected(path: Path, trusted: list[PySID]) -> bool:
         entry[0][0] == win32security.ACCESS_ALLOWED_ACE_TYPE and entry[1] & WRITE_RIGHTS and entry[-1] not in trusted
         for entry in entries
     )
+
+
+def vm_group_entries(path: Path) -> list[tuple[int, int]]:
+    """The entries of the VM group in a directory's access control list: inheritance flags and rights."""
+    group = win32security.ConvertStringSidToSid(VM_GROUP)
+    kind, information = win32security.SE_FILE_OBJECT, win32security.DACL_SECURITY_INFORMATION
+    dacl = win32security.GetNamedSecurityInfo(str(path), kind, information).GetSecurityDescriptorDacl()
+    entries = [dacl.GetAce(at) for at in range(dacl.GetAceCount())] if dacl is not None else []
+    return [
+        (entry[0][1], entry[1])
+        for entry in entries
+        if entry[0][0] == win32security.ACCESS_ALLOWED_ACE_TYPE and entry[-1] == group
+    ]
 
 
 def handle_kind(handle: int, *, reads: bool) -> str:

@@ -6,7 +6,8 @@ import threading
 
 from runhcs.selftest.runner import Context, Step, StepFailed, StepSkipped
 from runhcs.selftest.scenarios import FOREVER, SIGKILL, windows_spec
-from runhcs.selftest.shim_driver import EXIT_TIMEOUT, ShimDriver
+from runhcs.selftest.shim_driver import ShimDriver
+from runhcs.shim_driver import EXIT_TIMEOUT
 from shim.container.ledger import FILE
 from shim.platform import daemon
 from shim.ttrpc.status import ClosedError, StatusError

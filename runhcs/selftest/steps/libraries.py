@@ -41,10 +41,11 @@ EXPORTS: dict[str, tuple[str, ...]] = {
         "HcnDeleteEndpoint", "HcnEnumerateNetworks", "HcnOpenNetwork", "HcnCloseNetwork", "HcnQueryNetworkProperties",
         "HcnCreateNetwork", "HcnDeleteNetwork",
     ),
-    "kernel32": ("LocalFree",),
+    "kernel32": ("LocalFree", "CloseHandle"),
     "ole32": ("CoTaskMemFree",),
     "ntdll": ("RtlGetVersion", "NtOpenJobObject", "NtSetInformationJobObject", "NtClose"),
     "cimfs": ("CimMountImage", "CimMergeMountImage", "CimDismountImage"),
+    "virtdisk": ("CreateVirtualDisk",),
 }  # fmt: skip
 # Functions that Server 2019 does not export, and the build from which on the shim relies on them. 0: optional in every
 # build, the shim reports it if an image needs them.
@@ -57,7 +58,8 @@ NEWER = {
 SIZES = {
     "GUID": 16, "HCS_EVENT": 24, "HCS_PROCESS_INFORMATION": 32, "WC_LAYER_DESCRIPTOR": 32, "DriverInfo": 16,
     "RTL_OSVERSIONINFOW": 276, "UNICODE_STRING": 16, "OBJECT_ATTRIBUTES": 48, "GROUP_AFFINITY": 16,
-    "CIMFS_IMAGE_PATH": 16,
+    "CIMFS_IMAGE_PATH": 16, "VIRTUAL_STORAGE_TYPE": 20, "CREATE_VIRTUAL_DISK_VERSION2": 120,
+    "CREATE_VIRTUAL_DISK_PARAMETERS": 128,
 }  # fmt: skip
 JOB_SIZES = {
     "BASIC_LIMITS": 64, "EXTENDED_LIMITS": 144, "BASIC_ACCOUNTING": 48, "ACCOUNTING": 96, "STARTUP": 112,

@@ -56,6 +56,11 @@ class RuntimeServiceStub:
                 request_serializer=cri_dot_runtime__pb2.PodSandboxStatusRequest.SerializeToString,
                 response_deserializer=cri_dot_runtime__pb2.PodSandboxStatusResponse.FromString,
                 _registered_method=True)
+        self.ListPodSandbox = channel.unary_unary(
+                '/runtime.v1.RuntimeService/ListPodSandbox',
+                request_serializer=cri_dot_runtime__pb2.ListPodSandboxRequest.SerializeToString,
+                response_deserializer=cri_dot_runtime__pb2.ListPodSandboxResponse.FromString,
+                _registered_method=True)
         self.CreateContainer = channel.unary_unary(
                 '/runtime.v1.RuntimeService/CreateContainer',
                 request_serializer=cri_dot_runtime__pb2.CreateContainerRequest.SerializeToString,
@@ -85,6 +90,31 @@ class RuntimeServiceStub:
                 '/runtime.v1.RuntimeService/ExecSync',
                 request_serializer=cri_dot_runtime__pb2.ExecSyncRequest.SerializeToString,
                 response_deserializer=cri_dot_runtime__pb2.ExecSyncResponse.FromString,
+                _registered_method=True)
+        self.Exec = channel.unary_unary(
+                '/runtime.v1.RuntimeService/Exec',
+                request_serializer=cri_dot_runtime__pb2.ExecRequest.SerializeToString,
+                response_deserializer=cri_dot_runtime__pb2.ExecResponse.FromString,
+                _registered_method=True)
+        self.Attach = channel.unary_unary(
+                '/runtime.v1.RuntimeService/Attach',
+                request_serializer=cri_dot_runtime__pb2.AttachRequest.SerializeToString,
+                response_deserializer=cri_dot_runtime__pb2.AttachResponse.FromString,
+                _registered_method=True)
+        self.PortForward = channel.unary_unary(
+                '/runtime.v1.RuntimeService/PortForward',
+                request_serializer=cri_dot_runtime__pb2.PortForwardRequest.SerializeToString,
+                response_deserializer=cri_dot_runtime__pb2.PortForwardResponse.FromString,
+                _registered_method=True)
+        self.UpdateContainerResources = channel.unary_unary(
+                '/runtime.v1.RuntimeService/UpdateContainerResources',
+                request_serializer=cri_dot_runtime__pb2.UpdateContainerResourcesRequest.SerializeToString,
+                response_deserializer=cri_dot_runtime__pb2.UpdateContainerResourcesResponse.FromString,
+                _registered_method=True)
+        self.PodSandboxStats = channel.unary_unary(
+                '/runtime.v1.RuntimeService/PodSandboxStats',
+                request_serializer=cri_dot_runtime__pb2.PodSandboxStatsRequest.SerializeToString,
+                response_deserializer=cri_dot_runtime__pb2.PodSandboxStatsResponse.FromString,
                 _registered_method=True)
         self.ListContainerStats = channel.unary_unary(
                 '/runtime.v1.RuntimeService/ListContainerStats',
@@ -116,6 +146,12 @@ class RuntimeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PodSandboxStatus(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListPodSandbox(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,6 +193,36 @@ class RuntimeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Exec(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Attach(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PortForward(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateContainerResources(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PodSandboxStats(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListContainerStats(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -185,6 +251,11 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
                     servicer.PodSandboxStatus,
                     request_deserializer=cri_dot_runtime__pb2.PodSandboxStatusRequest.FromString,
                     response_serializer=cri_dot_runtime__pb2.PodSandboxStatusResponse.SerializeToString,
+            ),
+            'ListPodSandbox': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListPodSandbox,
+                    request_deserializer=cri_dot_runtime__pb2.ListPodSandboxRequest.FromString,
+                    response_serializer=cri_dot_runtime__pb2.ListPodSandboxResponse.SerializeToString,
             ),
             'CreateContainer': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateContainer,
@@ -215,6 +286,31 @@ def add_RuntimeServiceServicer_to_server(servicer, server):
                     servicer.ExecSync,
                     request_deserializer=cri_dot_runtime__pb2.ExecSyncRequest.FromString,
                     response_serializer=cri_dot_runtime__pb2.ExecSyncResponse.SerializeToString,
+            ),
+            'Exec': grpc.unary_unary_rpc_method_handler(
+                    servicer.Exec,
+                    request_deserializer=cri_dot_runtime__pb2.ExecRequest.FromString,
+                    response_serializer=cri_dot_runtime__pb2.ExecResponse.SerializeToString,
+            ),
+            'Attach': grpc.unary_unary_rpc_method_handler(
+                    servicer.Attach,
+                    request_deserializer=cri_dot_runtime__pb2.AttachRequest.FromString,
+                    response_serializer=cri_dot_runtime__pb2.AttachResponse.SerializeToString,
+            ),
+            'PortForward': grpc.unary_unary_rpc_method_handler(
+                    servicer.PortForward,
+                    request_deserializer=cri_dot_runtime__pb2.PortForwardRequest.FromString,
+                    response_serializer=cri_dot_runtime__pb2.PortForwardResponse.SerializeToString,
+            ),
+            'UpdateContainerResources': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateContainerResources,
+                    request_deserializer=cri_dot_runtime__pb2.UpdateContainerResourcesRequest.FromString,
+                    response_serializer=cri_dot_runtime__pb2.UpdateContainerResourcesResponse.SerializeToString,
+            ),
+            'PodSandboxStats': grpc.unary_unary_rpc_method_handler(
+                    servicer.PodSandboxStats,
+                    request_deserializer=cri_dot_runtime__pb2.PodSandboxStatsRequest.FromString,
+                    response_serializer=cri_dot_runtime__pb2.PodSandboxStatsResponse.SerializeToString,
             ),
             'ListContainerStats': grpc.unary_unary_rpc_method_handler(
                     servicer.ListContainerStats,
@@ -331,6 +427,33 @@ class RuntimeService:
             '/runtime.v1.RuntimeService/PodSandboxStatus',
             cri_dot_runtime__pb2.PodSandboxStatusRequest.SerializeToString,
             cri_dot_runtime__pb2.PodSandboxStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListPodSandbox(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/ListPodSandbox',
+            cri_dot_runtime__pb2.ListPodSandboxRequest.SerializeToString,
+            cri_dot_runtime__pb2.ListPodSandboxResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -493,6 +616,141 @@ class RuntimeService:
             '/runtime.v1.RuntimeService/ExecSync',
             cri_dot_runtime__pb2.ExecSyncRequest.SerializeToString,
             cri_dot_runtime__pb2.ExecSyncResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Exec(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/Exec',
+            cri_dot_runtime__pb2.ExecRequest.SerializeToString,
+            cri_dot_runtime__pb2.ExecResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Attach(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/Attach',
+            cri_dot_runtime__pb2.AttachRequest.SerializeToString,
+            cri_dot_runtime__pb2.AttachResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PortForward(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/PortForward',
+            cri_dot_runtime__pb2.PortForwardRequest.SerializeToString,
+            cri_dot_runtime__pb2.PortForwardResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateContainerResources(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/UpdateContainerResources',
+            cri_dot_runtime__pb2.UpdateContainerResourcesRequest.SerializeToString,
+            cri_dot_runtime__pb2.UpdateContainerResourcesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PodSandboxStats(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/runtime.v1.RuntimeService/PodSandboxStats',
+            cri_dot_runtime__pb2.PodSandboxStatsRequest.SerializeToString,
+            cri_dot_runtime__pb2.PodSandboxStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,1 @@
+"""`runhcs create-scratch`: the scratch disks of Linux containers."""

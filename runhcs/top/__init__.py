@@ -1,0 +1,1 @@
+"""`runhcs top`: a live view of the shims of this node."""
