@@ -1,0 +1,1 @@
+"""What an operator applies to nodes and clusters."""

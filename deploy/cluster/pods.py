@@ -1,0 +1,20 @@
+"""Remove all pods of a node through CRI, after its kubelet has stopped."""
+
+from __future__ import annotations
+
+from deploy.cluster.settings import Settings
+from runhcs.containerd.api.cri import runtime_pb2
+from runhcs.containerd.api.cri.runtime_pb2_grpc import RuntimeServiceStub
+from runhcs.containerd.client import Client
+
+TIMEOUT = 120.0
+
+
+def remove_all(settings: Settings) -> None:
+    """Raises ContainerdError if containerd does not answer or a pod cannot be removed."""
+    with Client(str(settings.containerd_socket), "k8s.io", TIMEOUT) as client:
+        stub = RuntimeServiceStub(client.channel)
+        listed = client.call(stub.ListPodSandbox, runtime_pb2.ListPodSandboxRequest())
+        for sandbox in listed.items:
+            client.call(stub.StopPodSandbox, runtime_pb2.StopPodSandboxRequest(pod_sandbox_id=sandbox.id))
+            client.call(stub.RemovePodSandbox, runtime_pb2.RemovePodSandboxRequest(pod_sandbox_id=sandbox.id))
