@@ -1,6 +1,7 @@
 """Bundles of containers: specs, root file systems and runtime options, by profile.
 
-- *process*: one container that runs programs of this machine. Every shim gets the same Linux spec.
+- *process*: one container that runs programs of this machine, with the same root file system, mounts, command and
+  variables for every shim: for our shim in a Windows spec, for runc's in a Linux spec.
 - *hypervisor*: one container in its own utility VM, for our shim: a Windows spec with a layer that a VM can boot from.
 - *pod*: a sandbox and containers that join its shim, by the annotations of the CRI plugin.
 
@@ -53,8 +54,16 @@ class Bundle:
     """A bundle on disk as containerd creates it, and the rootfs and options of the Create request."""
 
     def __init__(
-        self, directory: Path, id: str, profile: str, args: list[str] | None = None, role: Role | None = None
+        self,
+        directory: Path,
+        id: str,
+        profile: str,
+        args: list[str] | None = None,
+        role: Role | None = None,
+        *,
+        windows: bool = True,
     ) -> None:
+        """`windows`: a Windows spec, for our shim; else a Linux spec, for runc's."""
         self.id = id
         self.profile = profile
         self.path = directory / id
@@ -63,13 +72,13 @@ class Bundle:
         root = self.path / "rootfs"
         root.mkdir(parents=True)
         if profile == HYPERVISOR:
-            spec = _windows_spec(args or WINDOWS_WAIT)
+            spec = _vm_spec(args or WINDOWS_WAIT)
             self.rootfs = [_layers(directory, self.path / "scratch")]
             self.options = _vm_options()
         else:
             for name in ("proc", "dev", *(path.lstrip("/") for path in PROGRAMS)):
                 (root / name).mkdir()
-            spec = _linux_spec(root, id, args or WAIT)
+            spec = (_windows_spec if windows else _linux_spec)(root, id, args or WAIT)
         if role is not None:
             spec["annotations"] = role.annotations
         self.spec = spec
@@ -77,17 +86,18 @@ class Bundle:
         os.mkfifo(self.path / "log", 0o700)
 
 
-def process(id: str, args: list[str]) -> dict[str, Any]:
+def process(id: str, args: list[str], *, windows: bool = True) -> dict[str, Any]:
     environment = ["PATH=/usr/bin:/bin", f"{MARK}={id}"]
+    if windows:
+        return {"args": args, "cwd": "C:\\", "env": environment, "user": {"username": "ContainerAdministrator"}}
     return {"args": args, "cwd": "/", "env": environment, "user": {"uid": 0, "gid": 0}}
 
 
-def _linux_spec(root: Path, id: str, args: list[str]) -> dict[str, Any]:
-    mounts: list[dict[str, object]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
-    mounts += [
-        {"destination": path, "type": "bind", "source": os.path.realpath(path), "options": ["rbind", "ro"]}
-        for path in PROGRAMS
-        if os.path.isdir(path)
+def _windows_spec(root: Path, id: str, args: list[str]) -> dict[str, Any]:
+    """A process-isolated container. The emulator gives it its own namespaces and /proc, as `_linux_spec` requests."""
+    mounts = [
+        {"destination": "C:" + path.replace("/", "\\"), "source": source, "options": ["ro"]}
+        for path, source in _programs()
     ]
     return {
         "ociVersion": "1.0.2",
@@ -95,11 +105,32 @@ def _linux_spec(root: Path, id: str, args: list[str]) -> dict[str, Any]:
         "root": {"path": str(root)},
         "hostname": "bench",
         "mounts": mounts,
+        "windows": {"ignoreFlushesDuringBoot": True},
+    }
+
+
+def _linux_spec(root: Path, id: str, args: list[str]) -> dict[str, Any]:
+    mounts: list[dict[str, object]] = [{"destination": "/proc", "type": "proc", "source": "proc"}]
+    mounts += [
+        {"destination": path, "type": "bind", "source": source, "options": ["rbind", "ro"]}
+        for path, source in _programs()
+    ]
+    return {
+        "ociVersion": "1.0.2",
+        "process": process(id, args, windows=False),
+        "root": {"path": str(root)},
+        "hostname": "bench",
+        "mounts": mounts,
         "linux": {"namespaces": [{"type": kind} for kind in NAMESPACES]},
     }
 
 
-def _windows_spec(args: list[str]) -> dict[str, Any]:
+def _programs() -> list[tuple[str, str]]:
+    """Where the programs are mounted, and their directories on this machine."""
+    return [(path, os.path.realpath(path)) for path in PROGRAMS if os.path.isdir(path)]
+
+
+def _vm_spec(args: list[str]) -> dict[str, Any]:
     return {
         "ociVersion": "1.1.0",
         "hostname": "BENCH",

@@ -52,7 +52,7 @@ class Shim:
         self.id = role.pod if role is not None and role.kind == "sandbox" else new_id()
         self.is_member = role is not None and role.kind == "container"
         node.ids.add(self.id)
-        self.bundle = Bundle(node.directory, self.id, profile, args, role)
+        self.bundle = Bundle(node.directory, self.id, profile, args, role, windows=candidate.is_ours)
         self._options = self.bundle.options or candidate.options(node.directory)
         self._environment = {
             **node.environment,
@@ -131,8 +131,9 @@ class Shim:
         return api.StartResponse.decode(self.call("Start", api.StartRequest(id=self.id, exec_id=exec_id))).pid
 
     def exec(self, exec_id: str, args: list[str]) -> None:
-        process = PackedAny(type_url=PROCESS_TYPE, value=json.dumps(bundles.process(self.id, args)).encode())
-        self.call("Exec", api.ExecProcessRequest(id=self.id, exec_id=exec_id, spec=process))
+        process = bundles.process(self.id, args, windows=self.candidate.is_ours)
+        spec = PackedAny(type_url=PROCESS_TYPE, value=json.dumps(process).encode())
+        self.call("Exec", api.ExecProcessRequest(id=self.id, exec_id=exec_id, spec=spec))
 
     def kill(self, exec_id: str = "") -> None:
         self.call("Kill", api.KillRequest(id=self.id, exec_id=exec_id, signal=signal.SIGKILL))

@@ -143,7 +143,7 @@ def lifecycle(context: SuiteContext, candidate: Candidate, client: Client) -> di
     """Milliseconds of each step."""
     times: dict[str, float] = {}
     name = new_id()
-    bundle = bundles.Bundle(context.node.directory, name, bundles.PROCESS)
+    bundle = bundles.Bundle(context.node.directory, name, bundles.PROCESS, windows=candidate.is_ours)
     context.node.ids.add(name)
     try:
         options = candidate.options(context.node.directory)
@@ -153,7 +153,7 @@ def lifecycle(context: SuiteContext, candidate: Candidate, client: Client) -> di
             client.create_task(name)
             times["Create"] = _since(begin)
             try:
-                _task(client, name, times)
+                _task(client, name, candidate.is_ours, times)
                 times["Create to running"] = times["Create"] + times["Start"]
             finally:
                 begin = time.perf_counter()
@@ -169,13 +169,13 @@ def lifecycle(context: SuiteContext, candidate: Candidate, client: Client) -> di
     return times
 
 
-def _task(client: Client, id: str, times: dict[str, float]) -> None:
+def _task(client: Client, id: str, windows: bool, times: dict[str, float]) -> None:
     begin = time.perf_counter()
     client.start(id)
     times["Start"] = _since(begin)
     try:
         begin = time.perf_counter()
-        client.exec(id, EXEC, bundles.process(id, bundles.EXEC_EXIT))
+        client.exec(id, EXEC, bundles.process(id, bundles.EXEC_EXIT, windows=windows))
         client.start(id, EXEC)
         times["Exec and Start"] = _since(begin)
         client.wait(id, EXEC)

@@ -72,8 +72,12 @@ def _add_results(context: SuiteContext, candidate: Candidate, result: lifecycle.
 
 
 def timeline(whole: Span, inside: Iterable[Span]) -> list[tuple[str, float, float]]:
-    """Phases in milliseconds from the begin of the call; a phase nested in another is named `outer/inner`."""
-    ordered = sorted(inside, key=lambda one: (one.begin, -one.end))
+    """Phases in milliseconds from the begin of the call; a phase nested in another is named `outer/inner`.
+
+    Without HCS operations: their calls are phases, by which runs are compared, and an operation is little more than
+    the sum of its calls."""
+    counted = [one for one in inside if not one.name.startswith(recording.OPERATION)]
+    ordered = sorted(counted, key=lambda one: (one.begin, -one.end))
     found = []
     stack: list[tuple[Span, str]] = []
     for one in ordered:

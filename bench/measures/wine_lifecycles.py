@@ -1,9 +1,9 @@
 """The process that `wine` runs inside Wine, in Python for Windows: only Windows programs can open named pipes.
 
-A JSON line on stdin requests one lifecycle of a container: {"program", "directory", "id", "isolated", "environment"}.
-Lines on stdout are the responses: {"idle": …} while the container runs, so that the caller can sample the shim's memory
-before it sends any line; and then {"steps": {name: [begin, end]}}, in seconds since the epoch by a monotonic clock.
-{"listening": PIPE} gets a response when a process listens on the pipe. Standard library only.
+A JSON line on stdin requests one lifecycle of a container: {"program", "directory", "id", "kind", "boot",
+"environment"}. Lines on stdout are the responses: {"idle": …} while the container runs, so that the caller can sample
+the shim's memory before it sends any line; and then {"steps": {name: [begin, end]}}, in seconds since the epoch by a
+monotonic clock. {"listening": PIPE} gets a response when a process listens on the pipe. Standard library only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMAND = "ping -n 600 127.0.0.1"
+# As hcsshim up to v0.15.0-rc.3 names it; ours reads both names.
+BOOT_FILES = "io.microsoft.virtualmachine.lcow.bootfilesrootpath"
 KILL = 9
 TIMEOUT = 60.0
 
@@ -36,12 +38,34 @@ class Steps:
         return result
 
 
-def run_lifecycle(driver: Any, scenarios: Any, events: Any, request: dict[str, Any]) -> dict[str, Any]:
-    extra: dict[str, Any] = {"windows": {"hyperv": {}}} if request["isolated"] else {}
-    fields = {"options": scenarios.isolated()} if request["isolated"] else {}
-    shim = driver.Shim(request["program"], request["directory"], request["id"], COMMAND, events, **extra)
-    if request["isolated"]:
-        scenarios.boot_image(request["directory"])
+def create_shim(request: dict[str, Any], events: Any) -> tuple[Any, dict[str, Any]]:
+    """The shim with the bundle of one container, and further arguments of Create."""
+    arguments = request["program"], request["directory"], request["id"]
+    if request["kind"] == "linux":
+        linux = importlib.import_module("tests.wine.lcow_driver")
+        annotations = {BOOT_FILES: request["boot"]}
+        shim = linux.LinuxShim(*arguments, "", events, annotations=annotations, args=linux.SLEEP)
+        return shim, {"options": linux.linux()}
+    driver = importlib.import_module("tests.wine.driver")
+    scenarios = importlib.import_module("tests.wine.shim_scenarios")
+    if request["kind"] == "process":
+        return driver.Shim(*arguments, COMMAND, events), {}
+    shim = driver.Shim(*arguments, COMMAND, events, windows={"hyperv": {}})
+    scenarios.boot_image(request["directory"])
+    return shim, {"options": scenarios.isolated()}
+
+
+def run_exec(task: Any, process: dict[str, Any]) -> None:
+    task.exec("probe", process)
+    task.start("probe")
+    status = task.wait("probe").exit_status
+    if status:
+        raise RuntimeError(f"the exec has exit status {status}")
+
+
+def run_lifecycle(events: Any, request: dict[str, Any]) -> dict[str, Any]:
+    scenarios = importlib.import_module("tests.wine.shim_scenarios")
+    shim, fields = create_shim(request, events)
     shim.environment.update(request["environment"])
     steps = Steps()
     task = steps.measure("start", shim.start)
@@ -49,6 +73,10 @@ def run_lifecycle(driver: Any, scenarios: Any, events: Any, request: dict[str, A
     steps.measure("Create", lambda: task.create(**fields))
     steps.measure("Start", task.start)
     steps.measure("State", task.state)
+    if request["kind"] == "linux":
+        linux = importlib.import_module("tests.wine.lcow_driver")
+        steps.measure("Exec to exit", lambda: run_exec(task, linux.process("/bin/true")))
+        task.delete("probe")
     respond({"idle": request["id"]})
     sys.stdin.readline()
     steps.measure("Kill", lambda: task.kill(KILL))
@@ -78,7 +106,6 @@ def respond(response: dict[str, Any]) -> None:
 def main() -> None:
     sys.path.insert(0, ROOT)
     driver = importlib.import_module("tests.wine.driver")
-    scenarios = importlib.import_module("tests.wine.shim_scenarios")
     events = driver.Events("bench")
     for line in sys.stdin:
         try:
@@ -87,7 +114,7 @@ def main() -> None:
             if pipe:
                 respond(wait_listening(driver, pipe))
             else:
-                respond(run_lifecycle(driver, scenarios, events, request))
+                respond(run_lifecycle(events, request))
         except Exception as error:  # a failed lifecycle is a violation; the run continues
             respond({"error": f"{type(error).__name__}: {error}"[:500]})
     os._exit(0)
