@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-wine lint lock bench demo dist-windows wheels clean
+.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-cri test-kubernetes test-observability test-wine test-cri-wine lint lock bench fuzz demo dist-windows wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -28,7 +28,7 @@ proto: $(STAMP) ## regenerate shim/api and runhcs/containerd/api from proto/
 docs: $(STAMP) ## regenerate the generated pages below docs/
 	$(BIN)/python scripts/generate_docs.py
 
-test: ## run every level (lint, unit, emulated, containerd, wine); installs what is missing
+test: ## run every level (lint, unit, emulated, containerd, cri, wine); installs what is missing
 	scripts/test.sh
 
 test-unit: native ## pure logic only
@@ -40,9 +40,24 @@ test-emulated: native ## shim, bindings and emulator together
 test-containerd: native ## under real containerds
 	$(BIN)/pytest tests/containerd -n 4
 
+test-cri: native ## critest: runc, and Linux containers in VMs with both guests and both sandboxers
+	scripts/go-programs.sh v2.3.4 critest
+	$(BIN)/pytest tests/cri --ignore tests/cri/windows -n 2
+
+test-observability: native ## dashboard and alert rules with promtool, which is built from its Go module
+	scripts/promtool.sh
+	$(BIN)/pytest tests/unit/runhcs/test_agent.py
+
+test-kubernetes: native ## under a kubelet and on a cluster of one machine; prints its duration
+	scripts/test-kubernetes.sh
+
 test-wine: dist-windows ## the Windows distribution, as built, under Wine, with containerd.exe and ctr.exe
 	GOOS=windows scripts/go-programs.sh
 	$(BIN)/pytest tests/wine -n 2 --dist loadfile
+
+test-cri-wine: dist-windows ## critest.exe with our shim and with Microsoft's, under Wine (20 minutes)
+	GOOS=windows scripts/go-programs.sh v2.3.4 hcsshim critest
+	$(BIN)/pytest tests/cri/windows -n 2
 
 dist-windows: native ## the zip for Windows nodes, under dist/ [PYTHON_EMBED=version or path of another CPython]
 	PYTHON_EMBED="$(PYTHON_EMBED)" PYTHON_EMBED_SHA256="$(PYTHON_EMBED_SHA256)" $(BIN)/python scripts/dist_windows.py
@@ -62,6 +77,9 @@ lock: ## resolve the files in requirements/ into lock files
 
 bench: native ## latency benchmarks, ours and Go's interleaved
 	$(BIN)/python -m bench
+
+fuzz: native ## long runs of the models and fuzzers [CAMPAIGN=all|task-model|ledger-model|differential|parsers|native STEPS=2000 SEED=1]
+	$(BIN)/python -m tests.fuzz $(or $(CAMPAIGN),all) --steps $(or $(STEPS),2000) --seed $(or $(SEED),1)
 
 demo: $(STAMP) ## run containers on the emulator, with and without containerd
 	$(BIN)/runhcs demo

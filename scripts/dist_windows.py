@@ -35,9 +35,10 @@ sys.path.append(str(ROOT))
 import windows_sbom  # noqa: E402
 import windows_signing  # noqa: E402
 from windows_modules import WindowsPython, index_digest, pack_modules  # noqa: E402
-from windows_packages import PackageError, Python, requested_python, root_certificates, sha256  # noqa: E402
+from windows_packages import PackageError, Python, requested_python, root_certificates, sha256, zig  # noqa: E402
 
-from launcher.windows.build import EARLY_MODULES, PROGRAMS, BuildError, build_launcher  # noqa: E402
+from launcher.windows.build import EARLY_MODULES, PROGRAMS, build_launcher  # noqa: E402
+from launcher.windows.compilers import BuildError, Compiler, Mingw, Zig  # noqa: E402
 
 FOLDER = "containerd-shim-runhcs"
 RUNTIME = ("vcruntime140.dll", "vcruntime140_1.dll")
@@ -81,6 +82,10 @@ def verify_signatures(python: Python, names: tuple[str, ...], work: Path) -> Non
     log(f"verified the signatures of {len(names)} files of CPython {python.version}")
 
 
+def compiler(architecture: str) -> Compiler:
+    return Mingw() if architecture == "amd64" else Zig(*zig())
+
+
 def contents(work: Path, python: Python) -> dict[str, bytes]:
     """The members of the zip by name."""
     verify_signatures(python, (python.dll, *RUNTIME, *EXTENSIONS), work)
@@ -99,7 +104,9 @@ def contents(work: Path, python: Python) -> dict[str, bytes]:
     for program in PROGRAMS:
         log(f"building {program}")
         digest = index_digest(bundle)
-        members[program] = build_launcher(program, early, digest, version(), python.dll, python.architecture, work)
+        members[program] = build_launcher(
+            program, early, digest, version(), python.dll, compiler(python.architecture), work
+        )
     members |= {f"{FOLDER}/licenses/{name}.txt": text for name, text in python.licences().items()}
     Signing().apply(members, work)
     members[f"{FOLDER}/sbom.cdx.json"] = windows_sbom.document(version(), python, members)

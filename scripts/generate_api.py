@@ -40,6 +40,7 @@ MODULES = {
     "shimdiag": ["runhcs/shimdiag.proto"],
     "extendedtask": ["runhcs/extendedtask.proto"],
     "inspect": ["runhcs/inspect.proto"],
+    "agent": ["runhcs/agent.proto"],
     "runc_options": ["runc/options.proto"],
     "cgroups_v1": ["cgroups/v1/metrics.proto"],
     "cgroups_v2": ["cgroups/v2/metrics.proto"],

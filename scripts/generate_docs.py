@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import conformance_page
 import features_page
 import man_pages
 
 from shim.hcs_bindings import catalogue
-from shim.oci.annotations import container, unsupported, vm
-from shim.oci.annotations.schema import ANY, CONTAINER, CONTAINER_IN_VM, VM, Annotation, Kind
+from shim.oci.annotations import container, linux, unsupported, vm
+from shim.oci.annotations.schema import (
+    ANY,
+    CONTAINER,
+    CONTAINER_IN_VM,
+    LINUX_CONTAINER,
+    LINUX_VM,
+    VM,
+    WINDOWS_VM,
+    Annotation,
+    Kind,
+)
 from shim.oci.annotations.table import module_rows
 from shim.oci.option_table import OPTIONS, Option
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTE = "<!-- Made by `make docs` from the tables in shim/oci: change those. -->\n"
 
-SCOPES = {CONTAINER: "container", VM: "VM", CONTAINER_IN_VM: CONTAINER_IN_VM, ANY: "container, pod"}
+SCOPES = {
+    CONTAINER: "container",
+    VM: "VM",
+    CONTAINER_IN_VM: CONTAINER_IN_VM,
+    WINDOWS_VM: WINDOWS_VM,
+    LINUX_VM: LINUX_VM,
+    LINUX_CONTAINER: LINUX_CONTAINER,
+    ANY: "container, pod",
+}
 
 ANNOTATIONS_INTRO = """# Annotations
 
@@ -31,7 +50,9 @@ the field of the OCI spec, then the default. Unlisted keys that begin with `io.m
 
 *Read from*: `container` is the spec of the container itself. `VM` is the spec that creates the
 utility VM: the sandbox of a pod, or an isolated container without a pod. On other specs a VM
-annotation has no effect, and without a VM the log says so.
+annotation has no effect, and without a VM the log says so. `Linux VM` and `Linux container` are
+the same for specs with a `linux` section, whose containers always run in a VM. On those, the
+annotations of `container` and `Windows VM` have no effect.
 """
 
 OPTIONS_INTRO = """# Runtime options
@@ -72,6 +93,9 @@ def pages() -> dict[str, str]:
     """The text of each generated page, by its path below docs/."""
     return {
         "reference/annotations.md": annotations_page(),
+        "reference/conformance.md": conformance_page.page(
+            (ROOT / "docs" / "reference" / "conformance.md").read_text(encoding="utf-8")
+        ),
         "reference/errors.md": catalogue.markdown(),
         "reference/features.md": features_page.page(),
         "reference/options.md": options_page(),
@@ -82,9 +106,11 @@ def pages() -> dict[str, str]:
 def annotations_page() -> str:
     shared = module_rows(container)
     machines = {key: row for key, row in {**shared, **module_rows(vm)}.items() if _is_for_vm(row)}
+    linux_rows = {**shared, **module_rows(linux)}
     parts = [
-        ("Containers and pods", [row for row in shared.values() if not _is_for_vm(row)]),
+        ("Containers and pods", [row for row in shared.values() if row.scope in (CONTAINER, ANY)]),
         ("Utility VMs", list(machines.values())),
+        ("Linux containers and their VMs", [row for row in linux_rows.values() if _is_linux(row)]),
         ("Not supported by this shim", list(module_rows(unsupported).values())),
     ]
     out = [NOTE, ANNOTATIONS_INTRO]
@@ -98,7 +124,11 @@ def annotations_page() -> str:
 
 
 def _is_for_vm(row: Annotation) -> bool:
-    return row.scope in (VM, CONTAINER_IN_VM)
+    return row.scope in (VM, WINDOWS_VM, CONTAINER_IN_VM)
+
+
+def _is_linux(row: Annotation) -> bool:
+    return row.scope in (LINUX_VM, LINUX_CONTAINER)
 
 
 def _annotation_row(row: Annotation) -> str:

@@ -2,11 +2,11 @@
 # The whole test suite, on a machine with nothing installed. Installs what it can, runs every level it can, and lists
 # each level that was skipped with the reason. With CI=true a skipped level is a failure.
 #
-#   scripts/test.sh [--levels lint,unit,emulated,containerd,wine] [pytest arguments]
+#   scripts/test.sh [--levels lint,unit,emulated,containerd,cri,wine] [pytest arguments]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-levels=lint,unit,emulated,containerd,wine
+levels=lint,unit,emulated,containerd,cri,wine
 if [ "${1:-}" = --levels ]; then levels=$2; shift 2; fi
 jobs=${TEST_JOBS:-4}
 skipped=()
@@ -21,7 +21,7 @@ wanted() { tr , '\n' <<<"$levels" | grep -qx "$1"; }
 debian_root() { [ "$(id -u)" = 0 ] && [ -f /etc/debian_version ] && command -v apt-get >/dev/null; }
 install() { # install PROGRAM PACKAGE…: with apt if possible; fails if the program is still missing
     local program=$1; shift
-    command -v "$program" >/dev/null && return 0
+    command -v "$program" >/dev/null && return 0 # also for the path of a program that is not in PATH
     debian_root || return 1
     say "installing $* by apt"
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"; } >/dev/null 2>&1
@@ -31,11 +31,14 @@ install() { # install PROGRAM PACKAGE…: with apt if possible; fails if the pro
 say "setting up .venv"
 make --no-print-directory setup || exit 1
 
-install cc gcc libc6-dev || for level in emulated containerd wine; do
+install cc gcc libc6-dev || for level in emulated containerd cri wine; do
     skip_level "$level" "no C compiler: install gcc and libc6-dev"
 done
 if wanted unit && ! install chromium chromium && ! command -v chromium-browser google-chrome >/dev/null; then
     skipped+=("unit, in part: no browser to render the benchmark's report: apt-get install chromium")
+fi
+if wanted unit && ! { command -v go >/dev/null && scripts/deploy-programs.sh >/dev/null; }; then
+    skipped+=("unit, in part: no helm and kustomize to render deploy/: Go and its module proxy are needed")
 fi
 if wanted unit && ! install mandoc mandoc && ! command -v groff >/dev/null; then
     skipped+=("unit, in part: no program to check the man pages: apt-get install mandoc")
@@ -43,19 +46,46 @@ fi
 if [ "$(id -u)" != 0 ]; then
     skip_level emulated "containers need namespaces and mounts: run as root"
     skip_level containerd "containerd needs root"
+    skip_level cri "containerd needs root"
     skip_level wine "the emulator mounts layers for programs under Wine, too: run as root"
 elif ! unshare -pmui true 2>/dev/null; then
-    for level in emulated containerd wine; do skip_level "$level" "this machine does not allow namespaces (unshare -pmui)"; done
+    for level in emulated containerd cri wine; do skip_level "$level" "this machine does not allow namespaces (unshare -pmui)"; done
 fi
-if wanted emulated || wanted containerd || wanted wine; then make --no-print-directory native || exit 1; fi
+if wanted emulated || wanted containerd || wanted cri || wanted wine; then
+    # Linux VMs, and the images that run in them.
+    if ! { install runc runc && install mkfs.ext4 e2fsprogs && install ip iproute2 && install busybox busybox-static; }; then
+        for level in emulated containerd cri wine; do
+            skip_level "$level" "Linux VMs need programs: apt-get install runc e2fsprogs iproute2 busybox-static"
+        done
+    elif ! command -v go >/dev/null; then
+        skipped+=("emulated, in part: Go is needed to build Microsoft's guest agent from its module")
+    elif ! .venv/bin/python -m hcs_emulator.vm.linux.gcs.build >/dev/null; then
+        for level in emulated containerd cri wine; do
+            skip_level "$level" "building Microsoft's guest agent by the Go module proxy failed"
+        done
+    fi
+fi
+if wanted emulated || wanted containerd || wanted cri || wanted wine; then make --no-print-directory native || exit 1; fi
 if wanted containerd; then
     if ! install containerd containerd runc || ! command -v ctr >/dev/null; then
         skip_level containerd "containerd and ctr are not installed: apt-get install containerd runc"
+    elif ! install /usr/lib/cni/bridge containernetworking-plugins; then
+        skip_level containerd "pods need CNI's plugins: apt-get install containernetworking-plugins"
     elif ! command -v go >/dev/null; then
         skip_level containerd "Go is needed to build containerd 1.7 and 2.x from their modules"
     else
         say "containerd 1.7 and 2.x (built once, then cached)"
         scripts/go-programs.sh || skip_level containerd "building containerd by the Go module proxy failed"
+    fi
+fi
+if wanted cri; then
+    if ! { install /usr/lib/cni/portmap containernetworking-plugins && install iptables iptables && install pgrep procps; }; then
+        skip_level cri "critest needs programs: apt-get install containernetworking-plugins iptables procps"
+    elif ! command -v go >/dev/null; then
+        skip_level cri "Go is needed to build critest and containerd 2.x from their modules"
+    else
+        say "critest (built once, then cached)"
+        scripts/go-programs.sh v2.3.4 critest || skip_level cri "building critest by the Go module proxy failed"
     fi
 fi
 
@@ -90,10 +120,15 @@ if wanted lint; then
     make --no-print-directory lint || status=$?
 fi
 directories=()
-for level in ${levels//,/ }; do case $level in lint | wine) ;; *) directories+=("tests/$level") ;; esac; done
+for level in ${levels//,/ }; do case $level in lint | cri | wine) ;; *) directories+=("tests/$level") ;; esac; done
 if [ ${#directories[@]} -gt 0 ]; then
     parallel=(-n "$jobs" --dist loadgroup)
     run "$(IFS=+; echo "${directories[*]#tests/}")" .venv/bin/pytest "${directories[@]}" "$@" || status=$?
+fi
+if wanted cri; then
+    # Two of the five runs, side by side: `make test-cri` has the rest, with Microsoft's guest and the other sandboxer.
+    parallel=(-n 2)
+    run cri .venv/bin/pytest tests/cri --ignore tests/cri/windows -k "not gcs and not emulated-shim" "$@" || status=$?
 fi
 if wanted wine; then
     # After the other levels: each worker has its own Wine prefix, and other load would slow Wine down.

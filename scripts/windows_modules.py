@@ -20,9 +20,10 @@ from launcher.windows.build import PYC_HEADER, module_name
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ROOT / "launcher" / "windows"
 # The roots: all of the shim, since the ledger imports modules by name, and the commands of runhcs that Windows has.
-ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.explain", "runhcs.gc",
-         "runhcs.inspect", "runhcs.install.command", "runhcs.ps", "runhcs.selftest.command", "runhcs.stacks",
-         "traceback")  # fmt: skip
+ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.events",
+         "runhcs.explain", "runhcs.gc", "runhcs.inspect", "runhcs.install.command", "runhcs.ps",
+         "runhcs.scratch.command", "runhcs.selftest.command", "runhcs.stacks", "runhcs.timeline.command",
+         "runhcs.top.command", "traceback")  # fmt: skip
 # Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
 EXCLUDED = (
     "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.bench",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import platform
 import re
 import struct
 import subprocess
@@ -57,6 +58,12 @@ WHEELS = {
         "ab36d55f9ed2d067327667c2fea18dda018eb628dd6347aa01dda6cf1f5d3836",
         "9fce94568364e0155e6dfb781ac5d95903be8baf28670632beab1b523f300daa",
     ),
+}
+# The compiler of the launchers for arm64, by the machine that builds.
+ZIG = "ziglang==0.17.0"
+ZIG_WHEELS = {
+    "x86_64": "97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b",
+    "aarch64": "d2804f94f54f7fcf8169f4b212a619ad688a4e2e6592e976f0cf2e58e2cd8af3",
 }
 # What runhcs needs, and pywin32 for `runhcs doctor`. rich is left out: without it tables are plain text.
 PURE_PYTHON = (
@@ -215,6 +222,27 @@ def unpack_pure_python(directory: Path) -> None:
     for requirement in PURE_PYTHON:
         with zipfile.ZipFile(download(*requirement)) as wheel:
             wheel.extractall(directory)
+
+
+def zig() -> tuple[Path, Path]:
+    """Zig's program, unpacked into the cache, and a directory for what it compiles for itself."""
+    digest = ZIG_WHEELS.get(platform.machine())
+    if digest is None:
+        raise PackageError(
+            f"launchers for arm64 cannot be built on {platform.machine()}: use {' or '.join(ZIG_WHEELS)}"
+        )
+    wheel = download(ZIG, digest, "--only-binary=:all:")
+    directory = wheel.parent.with_name(f"zig-{digest[:16]}")
+    if not directory.exists():
+        with tempfile.TemporaryDirectory(dir=wheel.parent.parent) as partial, zipfile.ZipFile(wheel) as archive:
+            archive.extractall(partial)
+            (Path(partial) / "ziglang" / "zig").chmod(0o755)
+            try:
+                (Path(partial) / "ziglang").rename(directory)
+            except OSError:  # another build was faster
+                if not directory.exists():
+                    raise
+    return directory / "zig", directory / "cache"
 
 
 def root_certificates(directory: Path) -> Path:

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 SETUP = Path(__file__).with_name("wine-setup.sh")
@@ -50,6 +51,8 @@ class Prefix:
         self._programs = directory / "bin"
         path = f"{self._programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         self.environment = {**os.environ, "WINEPREFIX": str(directory), "WINEDEBUG": "-all", "PATH": path}
+        #: What a program that does not exit in time is doing, in words; called before the program is killed.
+        self.on_timeout: Callable[[], str] = str
         self._server: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
 
@@ -77,9 +80,10 @@ class Prefix:
         subprocess.run(["wineboot"], env=self.environment, check=True, timeout=BOOT_TIMEOUT, **NULL_STREAMS)
 
     def run(
-        self, *command: str, input: bytes = b"", timeout: float = RUN_TIMEOUT
+        self, *command: str, input: bytes = b"", timeout: float = RUN_TIMEOUT, is_watched: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run a Windows program until it exits, with stdout and stderr in one. At the timeout kill it: code -9."""
+        """Run a Windows program until it exits, with stdout and stderr in one. At the timeout kill it: code -9, and if
+        it `is_watched`, what `on_timeout` reports at the end of the output."""
         reading, writing = os.pipe()
         try:
             running = subprocess.Popen(
@@ -91,26 +95,29 @@ class Prefix:
         if running.stdin is not None:
             threading.Thread(target=_feed, args=(running, input), daemon=True).start()
         output = []
+        report = ""
         deadline = time.monotonic() + timeout
         exited = os.pidfd_open(running.pid)
         try:
             while True:
                 ready = select.select([reading, exited], [], [], max(deadline - time.monotonic(), 0))[0]
                 if not ready:
+                    report = report or (self.on_timeout() if is_watched else "")
                     running.kill()
                 elif reading in ready and (data := os.read(reading, 1 << 16)):
                     output.append(data)
                 elif exited in ready:
                     break
                 else:  # the program closed its output and still runs
-                    select.select([exited], [], [], max(deadline - time.monotonic(), 0))
+                    if not select.select([exited], [], [], max(deadline - time.monotonic(), 0))[0] and is_watched:
+                        report = report or self.on_timeout()
                     running.kill()
             code = running.wait(STOP_TIMEOUT)
         finally:
             os.close(exited)
             os.close(reading)
         if time.monotonic() >= deadline:
-            output.append(b"\nkilled after %.0f s\n" % timeout)
+            output.append(b"\nkilled after %.0f s\n" % timeout + report.encode())
         return subprocess.CompletedProcess(command, code, CLIENT_ERROR.sub(b"", b"".join(output)))
 
     def stop(self) -> None:
