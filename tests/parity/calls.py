@@ -15,11 +15,22 @@ from typing import Any
 
 GUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 # Well-known GUIDs; all others are generated.
-KNOWN = re.compile(r"(0{8}|894cc2d6|df6d0690|172dad59|dcc079ae|acef5661)-.*|.*-facb-11e6-bd58-64006a7986d3")
+KNOWN = re.compile(
+    r"(0{8}|894cc2d6|df6d0690|0110f83b|b5d2d8d4|305891a9|172dad59|dcc079ae|acef5661)-.*|.*-facb-11e6-bd58-64006a7986d3"
+)
 MAC = re.compile(r"\b[0-9A-F]{2}(-[0-9A-F]{2}){5}\b")
 # The volume of drive C: in the recordings; any other volume is a mounted layer.
 DRIVE_VOLUME = "\\\\?\\Volume{00000000-0000-0000-0000-000000000043}\\"
 VOLUME = re.compile(r"\\\\\?\\Volume\{[^}]*\}\\?")
+# Boot files of Linux VMs, whose directory depends on the machine.
+BOOT_FILES = ("vmlinux", "kernel", "initrd.img", "rootfs.vhd")
+BOOT_DIRECTORY = "VmbFsRootPath"
+BOOT_FILES_ANNOTATION = "io.microsoft.virtualmachine.bootfilesrootpath"
+OLD_BOOT_FILES = "io.microsoft.virtualmachine.lcow.bootfilesrootpath"
+# A layer in a memory device that has several: its offset and size depend on the sizes of the layers' files.
+LAYER_PATH = re.compile(r"(?<=/run/layers/p)(\d+)-\d+-\d+")
+MAPPING = re.compile(r"(?<=/Mappings/)\d+")
+PLACEHOLDERS = {"DeviceOffsetInBytes": "<offset>", "DeviceSizeInBytes": "<size>"}
 # Calls without effect, whose number does not matter, and closes of HCN handles, which were not recorded.
 IGNORED = frozenset(
     ("NameToGuid", "RtlGetVersion", "hvsock", "HcnCloseNamespace", "HcnCloseEndpoint", "HcnCloseNetwork")
@@ -186,16 +197,24 @@ def normalize(value: Any, member: str = "") -> Any:
         return [normalize(item, member) for item in value]
     if member == "ProcessId":
         return "<pid>"
+    if member in PLACEHOLDERS:
+        return PLACEHOLDERS[member]
     if not isinstance(value, str):
         return value
+    if member == "Path" and value.endswith("\\") and len(value) > len("C:\\"):
+        value = value[:-1]  # Microsoft's shim keeps it; the emulator under Wine does not
+    name = re.split(r"[\\/]", value)[-1]
+    if member == BOOT_DIRECTORY or (name in BOOT_FILES and name != value):
+        return f"<boot files>{'' if member == BOOT_DIRECTORY else '/' + name}"
+    value = MAPPING.sub("<offset>", LAYER_PATH.sub(r"\1-<offset>-<size>", value))
     text = value.replace(DRIVE_VOLUME, "C:\\")
     text = VOLUME.sub("<volume>", text)
     return GUID.sub(lambda match: match[0] if KNOWN.fullmatch(match[0].lower()) else "<guid>", MAC.sub("<mac>", text))
 
 
 def _member(name: str) -> str:
-    """HCN spells this member in both ways, and the shim passes it on unchanged."""
-    return "ID" if name == "Id" else name
+    """HCN spells this member in both ways, and the shim passes it on unchanged. An annotation has two names, too."""
+    return {"Id": "ID", OLD_BOOT_FILES: BOOT_FILES_ANNOTATION}.get(name, name)
 
 
 def _target(id: str) -> str:

@@ -29,7 +29,8 @@ class Case:
     def id(self) -> str:
         """The id of the task: the name of the scratch directory."""
         for mount in self.run.get("rootfs") or []:
-            return str(mount["source"]).rpartition("\\")[2]
+            if mount["source"] and "none" not in mount["source"]:
+                return str(mount["source"]).rpartition("\\")[2]
         return str(self.run["scenario"])
 
     @property
@@ -46,6 +47,10 @@ class Case:
     def pod(self) -> str:
         annotations = self.spec.get("annotations") or {}
         return str(annotations.get(SANDBOX_ID, ""))
+
+    @property
+    def is_linux(self) -> bool:
+        return "linux" in self.spec
 
     @property
     def is_hypervisor(self) -> bool:

@@ -25,7 +25,7 @@ def of(
             our_guest = [call for call in our_guest if not _forwards_logs(call)]
         lines += [f"hcs {line}" for line in compare.calls(their_hcs, our_hcs)]
         lines += [f"guest {line}" for line in compare.calls(their_guest, our_guest)]
-    return [_normalize(case, line) for line in lines]
+    return [normalize(case, line) for line in lines]
 
 
 def outline(case: Case) -> list[str]:
@@ -37,10 +37,16 @@ def outline(case: Case) -> list[str]:
     hcs, guest = calls.recorded(case.calls)
     lines += [f"hcs {call.key}" for call in hcs] + [f"guest {call.key}" for call in guest]
     lines.append(f"hcs calls {len(hcs)}")
-    return [f"case {case.name}", *(_normalize(case, line) for line in lines)]
+    if case.is_linux:
+        lines.append("linux container")
+        if not case.pod and ((case.spec.get("process") or {}).get("user") or {}).get("username"):
+            lines.append("standalone user by name")
+    if str(case.run.get("fail") or "").partition("@")[0].endswith("=crash"):
+        lines.append("crash of the guest")
+    return [f"case {case.name}", *(normalize(case, line) for line in lines)]
 
 
-def _normalize(case: Case, line: str) -> str:
+def normalize(case: Case, line: str) -> str:
     words = [_word(case.id, word) for word in line.split(" ")]
     return " ".join(words)
 

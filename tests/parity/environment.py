@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,13 @@ from typing import Any
 from tests.parity.cases import Case
 from tests.support.emulator import Emulator
 from tests.support.image import make_image
+from tests.support.lcow_image import make_boot_files, make_layer, make_root, make_scratch
 
 TOOL = Path(__file__).parent / "tool.c"
 REPOSITORY = Path(__file__).resolve().parents[2]
+KERNELS = ("vmlinux", "kernel", "initrd.img")
+# Options of rootfs mounts with paths of the host.
+OPTIONS_WITH_PATHS = ("parentLayerPaths", "parent-partitioned-layers", "scratch")
 # The id of a namespace that must not exist.
 MISSING_ID = "99999999-bbbb-cccc-dddd-eeeeeeeeeeee"
 DRIVE = re.compile(r"[Cc]:[\\/]([^\"'\]]*)")
@@ -86,6 +91,43 @@ def create_files(root: Path) -> None:
     (root / "hostdir" / "disk.vhdx").write_text('{"Size": 1073741824}')
 
 
+def create_linux_files(
+    root: Path, boot_files: Path, guest: str, cases: Iterable[tuple[dict[str, Any], list[Any]]]
+) -> None:
+    """Create what Linux containers need in addition. `boot_files` is the default directory of boot files, `guest` the
+    emulator's Linux guest; `cases` have a spec and rootfs mounts each."""
+    with tempfile.TemporaryDirectory() as directory:
+        base = make_root(Path(directory) / "base")
+        subprocess.run(["gcc", "-static", "-O1", "-o", base / "tool.exe", TOOL], check=True)
+        make_layer(root / "layers" / "1", base)
+        top = Path(directory) / "top"
+        (top / "etc").mkdir(parents=True)
+        (top / "etc" / "top").write_text("top\n")
+        make_layer(root / "layers" / "2", top)
+    make_scratch(Path(root / "hostdir" / "linux")).rename(root / "hostdir" / "linux.vhdx")
+    make_boot_files(boot_files, KERNELS, guest)
+    make_boot_files(root / "boot" / "vhd", (*KERNELS, "rootfs.vhd"), guest)
+    make_boot_files(root / "boot" / "emulated", KERNELS, "emulated")
+    make_boot_files(root / "boot" / "emulated-vhd", (*KERNELS, "rootfs.vhd"), "emulated")
+    make_boot_files(root / "boot" / "initrd-only", ("initrd.img",), guest)
+    for spec, rootfs in cases:
+        create_scratch(root, spec, rootfs)
+
+
+def create_scratch(root: Path, spec: dict[str, Any], rootfs: list[Any]) -> None:
+    """The scratch disk of a Linux container, where its case does not test that it is missing."""
+    paths = [f"{mount.get('source')}\\sandbox.vhdx" for mount in rootfs if mount.get("source")]
+    paths += [option.removeprefix("scratch=") for mount in rootfs for option in mount.get("options") or ()]
+    paths += [f"{folder}\\sandbox.vhdx" for folder in (spec.get("windows") or {}).get("layerFolders") or ()]
+    for path in paths:
+        match = DRIVE.fullmatch(path)
+        if match is None or not match[1].startswith("snapshots") or "none" in match[1]:
+            continue
+        disk = root / match[1].replace("\\", "/")
+        if not disk.exists():
+            make_scratch(disk.parent)
+
+
 class CaseEnvironment:
     """The files, pipes and networks that the cases require, on one emulator."""
 
@@ -94,6 +136,9 @@ class CaseEnvironment:
         create_networks([case.spec for case in cases], emulator.env)
         create_pipe(emulator.directory)
         create_files(self.root)
+        linux = [(case.spec, case.run.get("rootfs") or []) for case in cases if case.is_linux]
+        if linux:
+            create_linux_files(self.root, emulator.directory / "LinuxBootFiles", "emulated", linux)
 
     def local(self, value: Any) -> Any:
         """Translate paths on drive C: of the host, in any document, to local ones."""
@@ -103,10 +148,9 @@ class CaseEnvironment:
             return [self.local(item) for item in value]
         if not isinstance(value, str):
             return value
-        if value.startswith("parentLayerPaths="):
-            key, _, paths = value.partition("=")
-            if paths.startswith("["):
-                return f"{key}={json.dumps(self.local(json.loads(paths)))}"
+        key, equals, rest = value.partition("=")
+        if equals and key in OPTIONS_WITH_PATHS:
+            return f"{key}={json.dumps(self.local(json.loads(rest))) if rest.startswith('[') else self.local(rest)}"
         match = DRIVE.fullmatch(value)
         return str(self.root / match[1].replace("\\", "/")) if match else value
 
@@ -119,7 +163,7 @@ class CaseEnvironment:
         if windows.get("layerFolders"):
             windows["layerFolders"] = self.local(windows["layerFolders"])
         annotations = spec.get("annotations") or {}
-        for name in ("bootfilesrootpath", "dump-directory-path", "kerneldrivers"):
+        for name in ("bootfilesrootpath", "lcow.bootfilesrootpath", "dump-directory-path", "kerneldrivers"):
             key = f"io.microsoft.virtualmachine.{name}"
             if key in annotations:
                 annotations[key] = self.local(annotations[key])

@@ -45,6 +45,10 @@ GUEST_NETWORK = "The guest receives the resource type on removal"
 POD = "Deleting a sandbox stops its containers"
 
 REFUSED = r"answer Create (?!OK).*"
+LINUX_CONTAINER = r"linux container"
+USERS = "Users of standalone Linux containers are resolved"
+NOT_STARTED = "A Linux container that was not started is terminated"
+EXITED = "A Linux container that has exited is not shut down"
 
 EXPECTED = (
     Expected(
@@ -87,6 +91,16 @@ EXPECTED = (
     Expected(
         "A failed VM start fails Create", r"answer Create: text .*handle has already been closed', .*"
     ),
+    Expected(
+        "The name of the kernel depends on its own directory",
+        r"answer Create: text \"kernel: '.*vmlinux' not found\", here .*",
+        given=(LINUX_CONTAINER,),
+    ),
+    Expected(
+        "A lost connection to the guest names the request",
+        r"answer (Create|Start): text '.*bridge closed: use of closed network connection', here '.*guest RPC failure.*",
+        (r"crash of the guest",),
+    ),
     Expected("An invalid option is InvalidArgument", r"answer Create: code Unknown, here InvalidArgument"),
     Expected("Unsupported container types", r"answer Create: code Unknown, here Unimplemented"),
     Expected(
@@ -99,6 +113,45 @@ EXPECTED = (
         "A process that did not start is terminated without a shutdown",
         r"guest - guest:Shutdown(Graceful|Forced) \S+",
         given=(r"answer Start Unknown",),
+    ),
+    Expected(
+        EXITED,
+        r"guest - guest:Shutdown(Graceful|Forced) <id>",
+        (LINUX_CONTAINER, r"answer Wait\(\) OK", r"guest guest:ShutdownGraceful <id>"),
+    ),
+    # A race: Microsoft's shim kills the process whose streams it closes, unless it knows of the exit.
+    Expected(EXITED, r"guest - guest:SignalProcess <id>", given=(LINUX_CONTAINER,)),
+    Expected(NOT_STARTED, r"guest - guest:ShutdownGraceful <id>", given=(LINUX_CONTAINER,)),
+    Expected(NOT_STARTED, r"guest \+ guest:ShutdownForced <id>", given=(LINUX_CONTAINER,)),
+    Expected(
+        NOT_STARTED,
+        r"answer Delete\(\): code Unknown, here OK",
+        (LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
+        NOT_STARTED,
+        r"hcs \+ Hcs(ModifyComputeSystem <id>@vm Remove .*|(Terminate|Close)ComputeSystem <id>@vm)",
+        given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
+        NOT_STARTED,
+        r"guest \+ guest:ModifySettings \S+ Remove .*",
+        given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
+        USERS,
+        r"guest \+ guest:(ExecuteProcess|WaitForProcess) 00000000-\S+",
+        (r"standalone user by name", r"answer Create OK"),
+    ),
+    Expected(
+        USERS,
+        r"guest guest:(Create <id>: \S+\.process\.user\.[ug]id|ExecuteProcess <id>: \S+RelaySettings.\w+) is .*",
+        given=(r"standalone user by name",),
+    ),
+    Expected(
+        "The guest adapts to the VM's new memory",
+        r"guest \+ guest:ModifySettings \S+ Update {2}PodCgroupMemoryLimit",
+        given=(LINUX_CONTAINER, r"answer Update .*"),
     ),
     Expected(
         LINUX,
@@ -117,6 +170,11 @@ EXPECTED = (
         "Stats and Pids of a created container do not call HCS",
         r"hcs - HcsGetComputeSystemProperties <id> (ProcessList|Statistics)",
         (r"case own-created", r"answer Pids Unknown"),
+    ),
+    Expected(
+        "Stats and Pids of a created container do not call HCS",
+        r"hcs - HcsGetComputeSystemProperties <id>@vm Statistics,Memory",
+        given=(LINUX_CONTAINER, r"answer Stats Unknown"),
     ),
     Expected(NAMESPACE, r"hcs - HNSCall", (r"hcs HNSCall",)),
     Expected(NAMESPACE, r"hcs \+ HcnDeleteNamespace", (r"hcs HNSCall",)),

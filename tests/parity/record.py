@@ -19,12 +19,24 @@ from typing import Any
 
 from tests.parity import calls
 from tests.parity.cases import CASES
-from tests.parity.environment import TOOL, create_files, create_networks, create_pipe
+from tests.parity.environment import (
+    TOOL,
+    create_files,
+    create_linux_files,
+    create_networks,
+    create_pipe,
+    create_scratch,
+)
+from tests.parity.requests import fault
 from tests.parity.scenarios import SCENARIOS
 from tests.wine.conftest import ROOT, Machine, go_programs, with_pdeathsig
 
 BUILD = "18362"
+LINUX_CAPABILITIES = (
+    "NamespaceAddRequestSupported", "SignalProcessSupported", "DumpStacksSupported", "DeleteContainerStateSupported",
+)  # fmt: skip
 PROGRAM = "containerd-shim-runhcs-v1.exe"
+MICROSOFT = rf"C:\hcsshim\{PROGRAM}"
 
 
 class RecordingMachine(Machine):
@@ -58,24 +70,29 @@ class RecordingMachine(Machine):
         for path in ("bundles", "snapshots"):
             (self.drive / path).mkdir()
         create_files(self.drive)
+        create_linux_files(self.drive, self.drive / "hcsshim" / "LinuxBootFiles", "gcs", [])
         # A VM runs programs of this machine, a container on the host runs Windows programs under Wine.
         tool = [TOOL, "-o", self.drive / "tool.exe"]
         subprocess.run(["x86_64-w64-mingw32-gcc", "-O1", "-s", *tool], check=True)
 
-    def record(self, scenarios: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """The recorded cases by name: one, or those of a pod."""
-        requests = [{"id": name, "rootfs": _rootfs(name), **scenario} for name, scenario in scenarios.items()]
+    def record(
+        self, scenarios: dict[str, dict[str, Any]], program: str = MICROSOFT
+    ) -> dict[str, dict[str, Any]]:
+        """The recorded cases by name: one, or those of a pod, with this shim."""
+        requests = [{"id": name, "rootfs": rootfs(name), **scenario} for name, scenario in scenarios.items()]
+        for request in requests:
+            if "linux" in request["spec"]:
+                create_scratch(self.drive, request["spec"], request["rootfs"])
         create_networks([scenario["spec"] for scenario in requests], self.environment, self._networks)
         first = next(iter(scenarios))
         request_file, result_file = (self.drive / "bundles" / f"{first}.{kind}" for kind in ("scenarios", "results"))
         request_file.write_text(json.dumps({"scenarios": requests, "journal": _seen_from_wine(self.journal)}))
-        if fault := requests[0].get("fail"):
-            call, _, code = fault.partition("=")
-            self._control("fault-add", call=call, nth=1, error=int(code, 16))
+        if text := requests[0].get("fail"):
+            self._control("fault-add", **fault(text))
         done = self.run(
             r"C:\python\python.exe",
             _seen_from_wine(ROOT / "tests/parity/record_driver.py"),
-            rf"C:\hcsshim\{PROGRAM}",
+            program,
             *(rf"C:\bundles\{path.name}" for path in (request_file, result_file)),
         )
         self._control("fault-clear")
@@ -83,12 +100,13 @@ class RecordingMachine(Machine):
         journal = [json.loads(line) for line in self.journal.read_text().splitlines()]
         recorded = {}
         for name, scenario, response in zip(scenarios, requests, json.loads(result_file.read_text()), strict=True):
-            members = ("options", "rootfs", "steps", "execs", "updates")
+            members = ("options", "rootfs", "steps", "execs", "updates", "environment")
             run = {key: scenario.get(key) for key in members if scenario.get(key)}
             run |= {"results": response["results"], "scenario": scenario["id"], "fail": scenario.get("fail", "")}
             lines = journal[slice(*response["lines"])]
             seen = calls.replayed(lines, self._recorded)
-            recorded[name] = {"spec": scenario["spec"], "run": run, "calls": _written(*seen)}
+            written = _written(*seen, "linux" in scenario["spec"])
+            recorded[name] = {"spec": scenario["spec"], "run": run, "calls": written}
         return recorded
 
     def _control(self, command: str, **arguments: Any) -> None:
@@ -117,12 +135,12 @@ def _seen_from_wine(path: Path) -> str:
     return "Z:" + str(path).replace("/", "\\")
 
 
-def _rootfs(name: str) -> list[dict[str, Any]]:
+def rootfs(name: str) -> list[dict[str, Any]]:
     parents = 'parentLayerPaths=["C:\\\\layers\\\\2","C:\\\\layers\\\\1"]'
     return [{"type": "windows-layer", "source": f"C:\\snapshots\\{name}", "options": ["rw", parents]}]
 
 
-def _written(hcs: list[calls.Call], guest: list[calls.Call]) -> list[dict[str, Any]]:
+def _written(hcs: list[calls.Call], guest: list[calls.Call], linux: bool) -> list[dict[str, Any]]:
     """The calls in the format of the other recordings."""
     entries: list[dict[str, Any]] = []
     for call in hcs:
@@ -141,7 +159,8 @@ def _written(hcs: list[calls.Call], guest: list[calls.Call]) -> list[dict[str, A
                 entry["doc"] = call.document
         entries.append(entry)
     if guest:
-        offered = {"Capabilities": {"GuestDefinedCapabilities": {"LogForwardingSupported": True}}}
+        supported = dict.fromkeys(LINUX_CAPABILITIES if linux else ["LogForwardingSupported"], True)
+        offered = {"Capabilities": {"GuestDefinedCapabilities": supported}}
         entries.append({"guest": "reply NegotiateProtocol", "id": 0, "doc": offered})
     for call in guest:
         document = {"ContainerId": call.about, **call.document}

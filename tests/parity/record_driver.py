@@ -15,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+from runhcs.shim_driver import ShimError
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
@@ -85,9 +86,10 @@ class Driver:
     def do_start(self, _: str) -> bool:
         spec = self.scenario["spec"]
         shim = Recorded(self.machine.program, "C:\\bundles", self.id, "", self.machine.events, spec=spec)
+        shim.environment |= self.scenario.get("environment") or {}
         try:
             self.machine.tasks[self.id] = shim.start()
-        except AssertionError:
+        except ShimError:
             self.results.append({"op": "start", "error": "exit status 1"})
             return False
         self.machine.shims[self.id] = shim
@@ -209,6 +211,12 @@ class Driver:
         }
         text = " ".join(f"{stream}={json.dumps(text)}" for stream, text in read.items())
         self.results.append({"op": f"io({exec_id})", "result": text})
+        return True
+
+    def do_ready(self, exec_id: str) -> bool:
+        deadline = time.monotonic() + 60
+        while not self.pipes[f"{exec_id or 'init'}-stdout"].data and time.monotonic() < deadline:
+            time.sleep(0.01)
         return True
 
     def do_sleep(self, milliseconds: str) -> bool:

@@ -15,12 +15,13 @@ from shim.ttrpc.status import ClosedError, StatusError
 from tests.parity.answers import failure, process_list, statistics, to_json
 from tests.parity.cases import Case
 from tests.parity.environment import CaseEnvironment
-from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
+from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, fault, options
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
 
 TIMEOUT = 60.0
+BOOT_FILES_OPTION = "bootFilesRootPath"
 
 Answer = dict[str, Any]
 
@@ -39,8 +40,9 @@ class Stream:
 
     def _read(self) -> None:
         try:
-            with open(self.path, "rb") as file:
-                self.data = file.read()
+            with open(self.path, "rb", buffering=0) as file:
+                while data := file.read(65536):
+                    self.data += data
         except FileNotFoundError:
             pass  # it was never opened, and the test has finished
 
@@ -100,9 +102,9 @@ class Scenario:
 
     def run(self) -> list[Answer]:
         self.replay._events_seen = len(self.shims.events.messages)
-        if fault := self.case.run.get("fail"):
-            call, _, code = fault.partition("=")
-            self.replay.emulator.fault(call, nth=1, error=int(code, 16))
+        if text := self.case.run.get("fail"):
+            self.replay.emulator.fault(**fault(text))
+        self.shims.env |= self.case.run.get("environment") or {}
         for step in self.case.run["steps"]:
             name, _, argument = step.partition(":")
             getattr(self, f"do_{name}")(argument)
@@ -155,18 +157,25 @@ class Scenario:
         )  # fmt: skip
         rootfs = [
             Mount(type=mount["type"], source=self.replay.environment.local(mount["source"]),
+                  target=mount.get("target", ""),
                   options=self.replay.environment.local(mount.get("options") or []))
             for mount in self.case.run.get("rootfs") or []
         ]  # fmt: skip
         if self.record_result(
             "Create",
-            lambda: to_json(self.shim.create(rootfs=rootfs, options=options(self.case.run.get("options")), **fields)),
+            lambda: to_json(self.shim.create(rootfs=rootfs, options=options(self._options()), **fields)),
         ):
             return
         self.answers.append({"op": "after-failed-create", "answer": self._still_held()})
         self.do_state("")
         self.do_shutdown("")
         self.failed = True
+
+    def _options(self) -> dict[str, Any] | None:
+        given: dict[str, Any] | None = self.case.run.get("options")
+        if given is not None and BOOT_FILES_OPTION in given:
+            given = {**given, BOOT_FILES_OPTION: self.replay.environment.local(given[BOOT_FILES_OPTION])}
+        return given
 
     def _still_held(self) -> str:
         streams = [stream for name, stream in self.replay._streams.items() if name.startswith(f"{self.id}-")]
@@ -247,6 +256,11 @@ class Scenario:
 
     def do_closeio(self, exec_id: str) -> None:
         self.record_result("CloseIO", lambda: self.shim.close_io(exec_id) or {})
+
+    def do_ready(self, exec_id: str) -> None:
+        """The process has written something."""
+        stream = self.replay._streams[f"{self.id}-{exec_id or 'init'}-stdout"]
+        eventually(lambda: bool(stream.data), "the first output")
 
     def do_sleep(self, milliseconds: str) -> None:
         """A pause of the recording. The replay does not need it."""

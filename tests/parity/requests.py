@@ -18,6 +18,7 @@ EXEC = {
 UPDATE = {"memory": {"limit": 256 << 20}, "cpu": {"maximum": 5000}}
 INPUT = b"line one\nline two\n"
 SIZE = (120, 40)
+DELAY_SECONDS = 30
 UPDATE_TYPES = {
     "WindowsResources": "types.containerd.io/opencontainers/runtime-spec/1/WindowsResources",
     "LinuxResources": "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources",
@@ -38,3 +39,16 @@ def options(given: dict[str, Any] | None) -> PackedAny | None:
     names = {name.lower(): name for name in Options.__slots__}
     message = Options(**{names[name]: value for name, value in values.items()})
     return PackedAny(type_url=Options.FULL_NAME, value=message.encode())
+
+
+def fault(text: str) -> dict[str, Any]:
+    """A fault of a case, for the emulator: `CALL=CODE` fails the first such call; for a request of a Linux guest,
+    `CALL=crash` and `CALL=delay`. `@2` at the end means the second one."""
+    call, _, effect = text.partition("=")
+    effect, _, number = effect.partition("@")
+    given: dict[str, Any] = {"call": call, "nth": int(number or 1)}
+    if effect == "crash":
+        return {**given, "crash_vm": True}
+    if effect == "delay":
+        return {**given, "delay": DELAY_SECONDS}
+    return {**given, "error": int(effect, 16)}

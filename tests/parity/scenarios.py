@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.parity import lcow_scenarios
+
 CONTAINER = "io.microsoft.container."
 VM = "io.microsoft.virtualmachine."
 ONCE = ["start", "connect", "create", "run", "wait", "delete", "shutdown", "events"]
@@ -343,3 +345,4 @@ SCENARIOS: dict[str, dict[str, Any]] = {
         options=HYPERVISOR,
     ),
 }
+SCENARIOS |= lcow_scenarios.SCENARIOS
