@@ -8,6 +8,7 @@ Every process it starts inherits its environment, which names its directory. By 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -48,8 +49,12 @@ DISABLED_1 = [
     "io.containerd.nri.v1.nri",
 ]
 DISABLED_2 = [*DISABLED_1, "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.erofs"]
+TRACING = ("io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing")
 CRI_1 = ["io.containerd.grpc.v1.cri"]
 CRI_2 = [*CRI_1, "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"]
+
+# A process that holds a network namespace with a loopback interface, and an IPC namespace.
+NETWORK_HOLDER = ("unshare", "--net", "--ipc", "sh", "-c", "ip link set lo up && echo up && exec sleep infinity")
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
@@ -60,8 +65,18 @@ class Containerd:
     """A running containerd. `directory` holds all its files; `bundles` is the directory of its tasks."""
 
     def __init__(
-        self, version: str, env: Mapping[str, str], *, cri: bool = False, config: str = "", log_level: str = "debug"
+        self,
+        version: str,
+        env: Mapping[str, str],
+        *,
+        cri: bool = False,
+        config: str = "",
+        log_level: str = "debug",
+        own_network: bool = False,
+        tracing: str = "",
     ) -> None:
+        """`own_network`: run it in a network namespace of its own, for networks of CNI. `tracing`: the endpoint of an
+        OTLP receiver, over HTTP."""
         self.version = version
         self.programs = VERSIONS[version]
         assert (self.programs / "containerd").exists(), (
@@ -81,11 +96,21 @@ class Containerd:
             "PATH": f"{self.directory / 'bin'}:{self.programs}:/usr/sbin:/usr/bin:/sbin:/bin",
             "RUNHCS_SOCKET_DIR": str(self.sockets),
         }
+        self._tracing = bool(tracing)
+        if tracing:
+            self.env |= {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": tracing,
+                "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+                "OTEL_BSP_SCHEDULE_DELAY": "50",
+            }
         self.config_path = self.directory / "config.toml"
         self.config_path.write_text(self._config(cri, config))
-        self._log_level = log_level
+        self._command = [str(self.programs / "containerd"), "--config", str(self.config_path), "--log-level", log_level]
+        self._network: subprocess.Popen[bytes] | None = None
         self.process: subprocess.Popen[bytes] | None = None
         try:
+            if own_network:
+                self._hold_network()
             self.start()
         except BaseException:
             self.stop()
@@ -96,6 +121,8 @@ class Containerd:
         disabled = DISABLED_2 if second else DISABLED_1
         if not cri:
             disabled = disabled + (CRI_2 if second else CRI_1)
+        if self._tracing:
+            disabled = [name for name in disabled if name not in TRACING]
         listed = ", ".join(f'"{name}"' for name in disabled)
         return (
             f"version = {3 if second else 2}\n"
@@ -109,11 +136,26 @@ class Containerd:
 
     # Start and stop.
 
+    def _hold_network(self) -> None:
+        holder = self._network = subprocess.Popen(NETWORK_HOLDER, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert holder.stdout is not None and holder.stdout.readline() == b"up\n"
+        self._command = [*self.enter_network(), *self._command]
+
+    def enter_network(self) -> list[str]:
+        """The command that runs another one in the network and IPC namespaces of this containerd."""
+        assert self._network is not None, "containerd was started without `own_network`"
+        namespaces = Path(f"/proc/{self._network.pid}/ns")
+        return ["nsenter", f"--net={namespaces / 'net'}", f"--ipc={namespaces / 'ipc'}", "--"]
+
+    def network_namespace(self) -> str:
+        assert self._network is not None, "containerd was started without `own_network`"
+        return f"/proc/{self._network.pid}/ns/net"
+
     def start(self) -> None:
         """Start containerd, also after `terminate` or `kill`. It serves requests when this returns."""
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [self.programs / "containerd", "--config", self.config_path, "--log-level", self._log_level],
+                self._command,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, cwd=self.directory,
                 start_new_session=True,
             )  # fmt: skip
@@ -166,6 +208,9 @@ class Containerd:
             time.sleep(0.1)
         for point in reversed(self.mounts()):
             subprocess.run(["umount", "-l", point], check=False, timeout=COMMAND_TIMEOUT)
+        if self._network is not None:
+            self._network.kill()
+            self._network.communicate()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     # Clients.
@@ -197,11 +242,23 @@ class Containerd:
             subprocess.run(["mount", "--bind", "/", path], check=True, timeout=COMMAND_TIMEOUT)
         return path
 
+    def config(self, *command: str) -> str:
+        """A file with a Windows spec that runs a command with `rootfs` as the container's root."""
+        spec = {
+            "ociVersion": "1.0.2",
+            "process": {"args": list(command), "cwd": "C:\\", "user": {"username": "ContainerAdministrator"}},
+            "root": {"path": str(self.rootfs())},
+            "windows": {},
+        }
+        path = self.directory / "spec.json"
+        path.write_text(json.dumps(spec))
+        return str(path)
+
     def run(
-        self, id: str, *command: str, flags: Sequence[str] = ("--rm",), check: bool = True
+        self, id: str, *command: str, runtime: str = RUNTIME, flags: Sequence[str] = ("--rm",), check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """`ctr run` of a command in a container with `rootfs` as its root."""
-        return self.ctr("run", *flags, "--runtime", RUNTIME, "--rootfs", str(self.rootfs()), id, *command, check=check)
+        return self.ctr("run", *flags, "--runtime", runtime, "--config", self.config(*command), id, check=check)
 
     def log(self, lines: int = 60) -> str:
         """The last lines of containerd's log, which includes the logs of the shims."""

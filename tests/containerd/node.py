@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,21 +25,23 @@ from typing import Any
 from runhcs.containerd.client import Client
 from tests.containerd.daemon import COMMAND_TIMEOUT, NAMESPACE, RUNTIME, Containerd
 from tests.containerd.event_watch import EventWatch
+from tests.support import busybox_image
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.image import make_image
-from tests.support.oci_image import NAME as IMAGE
-from tests.support.oci_image import pack_image
-
-__all__ = ["IMAGE", "Node"]
 
 # containerd limits the `delete` of a shim to five seconds; on a loaded machine the rest of the cleanup takes longer.
 CLEAN_TIMEOUT = 60.0
 
 
 class Node:
-    def __init__(self, version: str, standby: bool = False, **containerd: Any) -> None:
-        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby."""
+    def __init__(
+        self, version: str, standby: bool = False, config: str | Callable[[Node], str] = "", **containerd: Any
+    ) -> None:
+        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby.
+
+        `config` is more of containerd's configuration, or makes it from the node, which has its emulator then.
+        """
         self.version = version
         self.standby = standby
         self.directory = Path(tempfile.mkdtemp(prefix="node-", dir="/tmp"))
@@ -51,7 +53,8 @@ class Node:
         self.emulator = Emulator()
         try:
             env = self.emulator.env | {"RUNHCS_STANDBY": "1" if standby else "0"}
-            self.containerd = Containerd(version, env, **containerd)
+            more = config if isinstance(config, str) else config(self)
+            self.containerd = Containerd(version, env, config=more, **containerd)
         except BaseException:
             self.emulator.stop()
             raise
@@ -59,7 +62,7 @@ class Node:
         self.events = EventWatch(self.containerd)
         self._numbers = itertools.count(1)
         self._specs = itertools.count(1)
-        self._image = False
+        self._linux_image = False
 
     def stop(self) -> None:
         self.events.stop()
@@ -135,12 +138,17 @@ class Node:
         """A client of containerd's API, for calls that `ctr` does not offer, and for status codes."""
         return Client(str(self.containerd.address), NAMESPACE, timeout)
 
-    def image(self) -> str:
-        """The name of an image, which this containerd has imported."""
-        if not self._image:
-            self.ctr("images", "import", str(pack_image(self.directory / "image")))
-            self._image = True
-        return IMAGE
+    def linux_image(self) -> str:
+        """The name of an image with busybox, which this containerd has imported."""
+        if not self._linux_image:
+            self.ctr("images", "import", str(busybox_image.pack(self.directory / "busybox.tar")))
+            self._linux_image = True
+        return busybox_image.NAME
+
+    def linux_root(self) -> Path:
+        """The files of that image in a directory of the host."""
+        root = self.directory / "busybox"
+        return root if root.exists() else busybox_image.make_root(root)
 
     def status(self, id: str) -> str:
         """`RUNNING`, `STOPPED` … as `ctr task ls` shows it; empty if there is no such task."""

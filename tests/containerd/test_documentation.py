@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import json
-import platform
 import re
-import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.containerd.daemon import Containerd
+from tests.support import busybox_image
 from tests.support.emulator import Emulator
-from tests.support.image import make_image
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 # In this order: a page uses the results of those before it.
@@ -38,34 +33,12 @@ def pages_script(place: Path) -> str:
     return "set -eux -o pipefail\n" + "\n".join(blocks).replace(PLACE, str(place))
 
 
-def image_archive(directory: Path) -> Path:
-    """An image with a shell, under the name that the pages use, so that the test downloads nothing."""
-    root = make_image(directory / "image")
-    shutil.copy(shutil.which("hostname") or "/bin/hostname", root / "bin" / "hostname")
-    layer = directory / "layer.tar"
-    with tarfile.open(layer, "w") as archive:
-        archive.add(root, arcname=".")
-    digest = subprocess.run(["sha256sum", layer], capture_output=True, text=True, check=True).stdout.split()[0]
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    layers = {"type": "layers", "diff_ids": [f"sha256:{digest}"]}
-    config = {"architecture": machine, "os": "linux", "config": {"Cmd": ["sh"]}, "rootfs": layers}
-    manifest = [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]
-    target = directory / "image.tar"
-    with tarfile.open(target, "w") as archive:
-        archive.add(layer, arcname="layer.tar")
-        for name, document in (("config.json", config), ("manifest.json", manifest)):
-            content = json.dumps(document).encode()
-            entry = tarfile.TarInfo(name)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-    return target
-
-
 def test_shell_blocks_of_the_pages_succeed(
     start_containerd: Callable[..., Containerd], emulator: Emulator, tmp_path: Path
 ) -> None:
     containerd = start_containerd()
-    containerd.ctr("image", "import", str(image_archive(tmp_path)))
+    # Under the name that the pages use, so that the test downloads nothing.
+    containerd.ctr("image", "import", str(busybox_image.pack(tmp_path / "image.tar", IMAGE)))
     runhcs = containerd.directory / "bin" / "runhcs"
     runhcs.write_text(f'#!/bin/sh\nexec {sys.executable} -m runhcs "$@"\n')
     runhcs.chmod(0o755)
@@ -85,6 +58,8 @@ def test_shell_blocks_of_the_pages_succeed(
             "isolated@vm",
             "in the pod",
             "exit code 4",
+            "exit code 6",
+            "uid=0(root)",
             "I am 0 on",
             "0x80370109 HCS_E_CONNECTION_TIMEOUT",
             "as expected",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
 from tests.support.eventually import eventually
 
@@ -39,17 +38,6 @@ def test_exec_pids_and_kill(node: Node) -> None:
     assert len(listed) >= 2 and all(Path(f"/proc/{pid}").exists() for pid in listed)  # pids of the host
     node.remove(name)
     assert not any(Path(f"/proc/{pid}").exists() for pid in listed)
-
-
-def test_linux_image_as_host_process(node: Node) -> None:
-    """With `ctr` flags only, on the host of the emulator."""
-    name = node.name()
-    place = node.directory / "hpc" / name
-    flags = ["--rm", "--annotation", f"{HOST_PROCESS}=true", "--annotation", f"{ROOT}={place}"]
-    script = f"readlink /proc/self/ns/pid; ls -d {place}/bin"
-    result = node.ctr("run", "--runtime", RUNTIME, *flags, node.image(), name, "sh", "-c", script, check=False)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == [os.readlink("/proc/self/ns/pid"), f"{place}/bin"]
 
 
 def test_killed_shim_leaks_nothing(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""`ctr run` and `ctr task exec`: output, input, terminals, logs and exit codes, for Windows specs and Linux images."""
+"""`ctr run` and `ctr task exec`: output, input, terminals, logs and exit codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from runhcs.containerd.client import Streams
-from tests.containerd.daemon import RUNTIME
 from tests.containerd.node import Node
 from tests.containerd.terminal import Terminal
 from tests.support.eventually import eventually
@@ -145,40 +144,6 @@ def test_missing_binary_logger_is_reported(node: Node) -> None:
     assert result.returncode == 1
     assert "/no/such/logger" in result.stderr and "cannot be started" in result.stderr
     node.ctr("container", "rm", name)
-
-
-@pytest.mark.parametrize("snapshotter", ["overlayfs", "native"])
-def test_linux_image(node: Node, snapshotter: str, tmp_path: Path) -> None:
-    flags = ["--snapshotter", snapshotter, "--runtime", RUNTIME, "--rm"]
-    plain = node.ctr("run", *flags, node.image(), node.name())
-    assert plain.stdout == "hello from the image\n"
-    (tmp_path / "file").write_text("mounted\n")
-    mount = f"type=bind,src={tmp_path},dst=/data,options=rbind:ro"
-    script = "cat /data/file; echo $FROM $MORE; touch /written && ls /written; id -u; exit 6"
-    result = node.ctr(
-        "run",
-        *flags,
-        "--mount",
-        mount,
-        "--env",
-        "MORE=less",
-        node.image(),
-        node.name(),
-        "sh",
-        "-c",
-        script,
-        check=False,
-    )
-    assert result.stdout.split() == ["mounted", "image", "less", "/written", "0"], result.stderr
-    assert result.returncode == 6
-
-
-def test_linux_image_with_terminal(node: Node) -> None:
-    command = node.containerd.ctr_command("run", "--rm", "--tty", "--runtime", RUNTIME, node.image(), node.name(), "sh")
-    with Terminal(command, node.containerd.env) as terminal:
-        terminal.type("echo $((6 * 7)); exit 3\r")
-        assert terminal.wait() == 3
-    assert "42" in terminal.shown
 
 
 def test_closed_reader_does_not_delay_exit(node: Node) -> None:

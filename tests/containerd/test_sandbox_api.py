@@ -18,6 +18,7 @@ from shim.api import sandbox as api
 from shim.api.cgroups_v2 import Metrics
 from shim.api.cri_pod import PodSandboxConfig
 from shim.api.packing import pack
+from shim.api.runhcs_options import Options
 from shim.api.types import Status
 from shim.api.wellknown import Any as PackedAny
 from shim.platform import host
@@ -33,10 +34,14 @@ from tests.support.vm_image import vm_workers
 pytestmark = pytest.mark.parametrize("version", ["2.3"])
 
 
+# Pods on this system have Linux containers unless the options say otherwise.
+WINDOWS = pack(Options(sandbox_platform="windows/amd64"))
+
+
 class SandboxPod(CriPod):
     """A pod whose sandbox the shim implements; workloads join by its address."""
 
-    def __init__(self, node: Node, client: Client, annotated: bool = True, options: PackedAny | None = None) -> None:
+    def __init__(self, node: Node, client: Client, annotated: bool = True, options: PackedAny | None = WINDOWS) -> None:
         super().__init__(node, client, options=options)
         self.sandboxes = Sandboxes(client)
         self.annotated = annotated
@@ -135,8 +140,10 @@ def test_sandbox_lifecycle(node: Node, client: Client, pod: SandboxPod) -> None:
     assert {topic for topic, _ in node.events.with_fields(pod.id)} <= {"exit", "delete"}
 
 
-def test_platform_and_ping_called_directly(node: Node, pod: SandboxPod) -> None:
+def test_platform_and_ping_called_directly(node: Node, client: Client) -> None:
     """containerd calls Platform from CRI only, and PingSandbox never."""
+    pod = SandboxPod(node, client, options=None)
+    pod.run()
     with direct(node, pod.id, sandbox_bundles(node)) as shim:
         answer = shim.call(SANDBOX, "Platform", api.PlatformRequest(sandbox_id=pod.id).encode(), timeout=30)
         platform = api.PlatformResponse.decode(answer).platform
@@ -340,7 +347,7 @@ class TestCrashes:
     @pytest.mark.parametrize("isolation", ["process", "hypervisor"])
     def test_sigkill_of_shim(self, node: Node, client: Client, isolation: str) -> None:
         """containerd runs `delete` for the sandbox only, which releases the resources of the workloads, too."""
-        in_vm = vm_options(boot_files_root_path=str(node.layer)) if isolation == "hypervisor" else None
+        in_vm = vm_options(boot_files_root_path=str(node.layer)) if isolation == "hypervisor" else WINDOWS
         pod = SandboxPod(node, client, options=in_vm)
         pod.run()
         workloads = [pod.add(), pod.add()]

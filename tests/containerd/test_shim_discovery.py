@@ -58,9 +58,7 @@ def test_inspect_runtime(containerd: Containerd) -> None:
 def test_shim_under_another_runtime_name(containerd: Containerd) -> None:
     """From 2.3 on containerd uses another protocol on stdin for binaries whose name it does not know."""
     (containerd.directory / "bin" / "containerd-shim-other-v1").symlink_to(containerd.launcher)
-    rootfs = str(containerd.rootfs())
-    flags = ("--rm", "--runtime", "com.example.other.v1", "--rootfs", rootfs)
-    assert containerd.ctr("run", *flags, "c1", "/bin/echo", "hi").stdout == "hi\n"
+    assert containerd.run("c1", "/bin/echo", "hi", runtime="com.example.other.v1").stdout == "hi\n"
     containerd.expect_clean()
 
 
