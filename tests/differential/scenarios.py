@@ -1,0 +1,189 @@
+"""Strategies for cases: specs, options, annotations and sequences of calls, in the format of `tests.parity.scenarios`.
+
+A case must give the same result in every run with the same shim. So its init runs until it is killed, and each kill is
+followed by a wait.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from shim.oci.annotations import container, vm
+from shim.oci.annotations.schema import APPLIED, TEXT
+from shim.oci.annotations.table import module_rows
+from tests.parity.scenarios import EXEC, HYPERVISOR, SLEEP
+
+# Pods, host process containers, and annotations that name files or systems are cases of `tests.parity.scenarios`.
+_NOT_GENERATED = (
+    "io.kubernetes.", "microsoft.com/", "kerneldrivers", "service-table", "sandbox-os-version", "-id", ".id",
+)  # fmt: skip
+_ANNOTATIONS = {
+    module.__name__: sorted(
+        name
+        for name, row in module_rows(module).items()
+        if row.kind is not TEXT and row.outcome == APPLIED and not any(part in name for part in _NOT_GENERATED)
+    )
+    for module in (container, vm)
+}
+_VALUES = ("true", "false", "True", "1", "0", "2", "", "abc", "100", "512", "10000", "4294967296", "1.5", " 1")
+_PIPE = "\\\\.\\pipe\\docker_engine"
+_NUMBERS = (0, 1, 2, 4, 100, 5000, 10000, 10001)
+_MEMORY = (0, 1, 1 << 20, (1 << 20) + 1, 256 << 20, 1 << 30, 1 << 62)
+
+processes = st.fixed_dictionaries(
+    {"args": st.sampled_from([SLEEP["args"], [*SLEEP["args"], 'a "b" c', "", "d\\"]])},
+    optional={
+        "cwd": st.sampled_from(["C:\\", "C:\\windows", "", "windows", "C:/windows", "C:\\none"]),
+        "env": st.lists(st.sampled_from(["A=b", "A=c", "C=", "E", "F=g=h", "PATH=C:\\"]), max_size=4),
+        "user": st.sampled_from([{"username": name} for name in ("ContainerUser", "ContainerAdministrator", "")]),
+        "consoleSize": st.sampled_from([{"height": 25, "width": 80}, {"height": 0, "width": 0}]),
+    },
+)
+resources = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.fixed_dictionaries(
+            {}, optional={name: st.sampled_from(_NUMBERS) for name in ("count", "shares", "maximum")}
+        ),
+        "memory": st.fixed_dictionaries({}, optional={"limit": st.sampled_from(_MEMORY)}),
+        "storage": st.fixed_dictionaries({}, optional={name: st.sampled_from(_NUMBERS) for name in ("iops", "bps")}),
+    },
+)
+# Pairs that one shim refuses and the other does not are in docs/reference/parity.md.
+mounts = st.lists(
+    st.builds(
+        lambda pair, more: {"source": pair[0], "destination": pair[1], **more},
+        st.sampled_from([
+            ("C:\\hostdir", "C:\\mnt"), ("C:\\hostdir", "C:\\mnt\\deep"), ("C:\\hostdir\\file.txt", "C:\\mnt\\file"),
+            ("C:\\none", "C:\\mnt"), (_PIPE, _PIPE), ("C:/hostdir", "C:/mnt"), ("", "C:\\mnt"), ("C:\\hostdir", ""),
+        ]),
+        st.fixed_dictionaries(
+            {},
+            optional={"options": st.sampled_from([["ro"], ["rw"], [], ["RO"]]), "type": st.sampled_from(["", "bind"])},
+        ),
+    ),
+    max_size=2,
+)  # fmt: skip
+in_vm_options = st.fixed_dictionaries(
+    {name: st.just(value) for name, value in HYPERVISOR.items()},
+    optional={
+        "vmProcessorCount": st.sampled_from([1, 2, 4]),
+        "vmMemorySizeInMb": st.sampled_from([512, 1000, 2048]),
+        "scaleCpuLimitsToSandbox": st.booleans(),
+    },
+)
+
+
+@st.composite
+def annotations(draw: st.DrawFn, in_vm: bool) -> dict[str, str]:
+    names = [*_ANNOTATIONS[container.__name__], *(_ANNOTATIONS[vm.__name__] if in_vm else ())]
+    return draw(st.dictionaries(st.sampled_from(names), st.sampled_from(_VALUES), max_size=3))
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> list[str]:
+    """Calls in the states that a task goes through: created, running, stopped, deleted."""
+    anytime = ["state", "checkpoint", "resize", "closeio", "connect"]
+    found = ["start", "connect", "create", *draw(st.lists(st.sampled_from([*anytime, "exec:e0"]), max_size=2))]
+    if draw(st.sampled_from([True, True, True, True, False])):
+        found.append("run")
+        found += _while_running(draw, [*anytime, "run", "delete", "pids", "resume", "update"])
+        found += ["kill:,9", "wait"]
+        after = [*anytime, "kill:,9", "exec:e9", "run", "wait", "state:e1"]
+        found += draw(st.lists(st.sampled_from(after), max_size=4))
+    return [*found, "delete", "shutdown", "events"]
+
+
+def _while_running(draw: st.DrawFn, calls: list[str]) -> list[str]:
+    found: list[str] = []
+    states = {"e1": "none", "e2": "none"}
+    for _ in range(draw(st.integers(0, 8))):
+        name = draw(st.sampled_from(sorted(states)))
+        action = draw(st.sampled_from([*calls, "exec", "exec", "start", "start", "state", "kill", "delete", "resize"]))
+        if action in calls and action not in ("state", "resize", "delete"):
+            found.append(action)
+        elif action == "kill":
+            found.append(f"kill:{name},9")
+            if states[name] != "none":
+                found.append(f"wait:{name}")
+                states[name] = "stopped"
+        else:
+            found.append({"start": f"run:{name}"}.get(action, f"{action}:{name}"))
+            after = {("none", "exec"): "created", ("created", "start"): "running"}
+            deleted = action == "delete" and states[name] in ("created", "stopped")
+            states[name] = "none" if deleted else after.get((states[name], action), states[name])
+    # The exit of the container ends these in an order of its own.
+    for name, state in states.items():
+        found += [f"kill:{name},9", f"wait:{name}"] if state in ("created", "running") else []
+    return found
+
+
+@st.composite
+def specs(draw: st.DrawFn, in_vm: bool) -> dict[str, Any]:
+    windows: dict[str, Any] = {"layerFolders": None, "ignoreFlushesDuringBoot": draw(st.booleans())}
+    for name, strategy in (("resources", resources), ("servicing", st.booleans())):
+        if draw(st.booleans()):
+            windows[name] = draw(strategy)
+    if in_vm:
+        windows["hyperv"] = {}
+    process = {"user": {"username": "ContainerUser"}, "cwd": "C:\\", **draw(processes)}
+    spec: dict[str, Any] = {"ociVersion": "1.1.0", "process": process, "root": {"path": ""}, "windows": windows}
+    for name, strategy in (("annotations", annotations(in_vm)), ("mounts", mounts), ("hostname", st.just("host1"))):
+        # Microsoft's shim crashes if a spec for a VM has no annotations.
+        if draw(st.booleans()) or (in_vm and name == "annotations"):
+            spec[name] = draw(strategy)
+    return spec
+
+
+_SLEEPING = {**EXEC, **SLEEP}
+_EXECS = {"e0": _SLEEPING, "e1": _SLEEPING, "e2": _SLEEPING, "e9": _SLEEPING}
+_TYPE, _SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"
+# Calls of HCS that fail once, where both shims have to undo what they did before.
+_FAULTS = (
+    "ActivateLayer=0x80070015", "PrepareLayer=0x80070005", "GetLayerMountPath=0x80070005",
+    "HcsCreateComputeSystem=0x80070005", "HcsCreateComputeSystem=0x80370110", "HcsStartComputeSystem=0x80070005",
+    "HcsCreateProcess=0x80070005", "HcsCreateProcess=0x80070002",
+)  # fmt: skip
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    """A container by itself."""
+    in_vm = draw(st.sampled_from([False, False, False, True]))
+    options = draw(in_vm_options) if in_vm else None
+    return {"spec": draw(specs(in_vm)), "steps": draw(steps()), "options": options, "execs": _EXECS}
+
+
+@st.composite
+def failing_scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    """A container with a valid spec, and a call of HCS that fails."""
+    in_vm = draw(st.sampled_from([False, False, True]))
+    options = dict(HYPERVISOR) if in_vm else None
+    fail = draw(st.sampled_from(_FAULTS))
+    return {"spec": _plain(in_vm), "steps": draw(steps()), "options": options, "execs": _EXECS, "fail": fail}
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A sandbox, a container in it, and the stop of the sandbox. `POD` stands for its id. A second container would show
+    what Microsoft's shim has leaked if the first was refused."""
+    in_vm = draw(st.booleans())
+    options = dict(HYPERVISOR) if in_vm else None
+    sandbox = {**_plain(in_vm), "annotations": {_TYPE: "sandbox", _SANDBOX: "POD"}}
+    found: list[dict[str, Any]] = [
+        {"spec": sandbox, "steps": ["start", "connect", "create", "run", "state"], "options": options}
+    ]
+    spec = draw(specs(in_vm))
+    spec["annotations"] = {**spec.get("annotations", {}), _TYPE: "container", _SANDBOX: "POD"}
+    found.append({"spec": spec, "steps": draw(steps()), "options": options, "execs": _EXECS})
+    end = ["attach", "connect", "kill:,9", "wait", "delete", "shutdown", "events"]
+    return [*found, {"spec": sandbox, "steps": end, "options": options}]
+
+
+def _plain(in_vm: bool) -> dict[str, Any]:
+    """A spec that both shims accept."""
+    windows = {"layerFolders": None, "ignoreFlushesDuringBoot": True, **({"hyperv": {}} if in_vm else {})}
+    process = {"user": {"username": "ContainerUser"}, "cwd": "C:\\", **SLEEP}
+    return {"ociVersion": "1.1.0", "process": process, "root": {"path": ""}, "windows": windows, "annotations": {}}

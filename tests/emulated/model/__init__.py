@@ -1,0 +1,1 @@
+"""Model-based tests of real shims: the task API, and what `delete` leaves."""
