@@ -14,6 +14,7 @@ settings.load_profile("any machine")
 # a standby.
 for variable in (
     "HCSSHIM_TIMEOUT_GCSCONNECTION", "HCS_EMULATOR_BUILD", "HCS_EMULATOR_DIR", "HCS_EMULATOR_JOURNAL",
-    "RUNHCS_SOCKET_DIR", "RUNHCS_SPANS", "RUNHCS_STANDBY_IDLE",
+    "HCS_EMULATOR_LINUX_GUEST",
+    "RUNHCS_AGENT", "RUNHCS_SOCKET_DIR", "RUNHCS_SPANS", "RUNHCS_STANDBY_IDLE",
 ):  # fmt: skip
     os.environ.pop(variable, None)

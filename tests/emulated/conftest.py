@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from hcs_emulator.vm.linux.gcs import build
 from shim.hcs_bindings import events
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import container, reset_libraries, use
@@ -55,6 +58,23 @@ def vm(emulator: Emulator, client: WireClient, tmp_path: Path) -> Iterator[Vm]:
     vm = Vm(emulator, client, tmp_path)
     yield vm
     vm.close()
+
+
+@pytest.fixture(scope="session")
+def gcs() -> Path:
+    """Microsoft's guest agent, built once. Without Go its tests are skipped; with CI=true they fail."""
+    if shutil.which("go") is None and not build.program().exists():
+        report = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        report("Microsoft's guest agent is built with Go, which is not installed")
+    return build.find_or_build()
+
+
+@pytest.fixture(params=["gcs", "emulated"])
+def linux_guest(request: pytest.FixtureRequest) -> str:
+    """Each guest of Linux VMs: Microsoft's agent, then the emulator's."""
+    if request.param == "gcs":
+        request.getfixturevalue("gcs")
+    return str(request.param)
 
 
 @pytest.fixture

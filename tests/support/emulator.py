@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hcs_emulator.service.virtual_machine.cgroups import host_hierarchies
 from tests.support.eventually import eventually
 
 START_TIMEOUT = 60.0
@@ -29,13 +31,25 @@ class Emulator:
         self.env = os.environ | {"HCS_EMULATOR_DIR": str(self.directory)}
         self.env.pop("HCS_EMULATOR_JOURNAL", None)
         self.log = open(self.directory / "service.log", "w+")  # noqa: SIM115
-        self.process = subprocess.Popen(
+        self._arguments = arguments
+        self.process = self._start()
+        eventually(self._is_ready, "the emulator's sockets", START_TIMEOUT)
+
+    def restart(self) -> None:
+        """Start the service again after it was killed."""
+        assert self.process.poll() is not None
+        for name in ("control.sock", "hcs.sock"):
+            (self.directory / name).unlink(missing_ok=True)
+        self.process = self._start()
+        eventually(self._is_ready, "the emulator's sockets", START_TIMEOUT)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
             [sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.directory),
-             "--journal", str(self.journal_path), *arguments],
+             "--journal", str(self.journal_path), *self._arguments],
             stdout=self.log, stderr=subprocess.STDOUT, env=self.env, start_new_session=True,
             preexec_fn=_set_pdeathsig,
         )  # fmt: skip
-        eventually(self._is_ready, "the emulator's sockets", START_TIMEOUT)
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, "the emulator exited: " + self.output()
@@ -98,10 +112,17 @@ class Emulator:
         points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         return [point for point in points if point.startswith(str(self.directory) + "/")]
 
+    def vm_cgroups(self) -> list[Path]:
+        """The groups of this instance's Linux VMs."""
+        instance = hashlib.sha256(os.path.realpath(self.directory).encode()).hexdigest()[:12]
+        bases = [hierarchy.base for hierarchy in host_hierarchies()]
+        return [path for base in bases for path in Path(base, "hcs-emulator").glob(f"{instance}-*")]
+
     def stop(self) -> None:
         """Stop the service as a user does, and check that no process and no mount remains."""
         processes = self.descendants()
-        if self.process.poll() is None:
+        stopped_by_test = self.process.poll() is not None
+        if not stopped_by_test:
             self.control("stop")
             try:
                 self.process.wait(60)
@@ -114,6 +135,7 @@ class Emulator:
         try:
             eventually(lambda: not [pid for pid in processes if is_alive(pid)], f"the exit of all of {processes}")
             assert not self.mounts(), f"leaked mounts: {self.mounts()}"
+            assert stopped_by_test or not self.vm_cgroups(), f"leaked cgroups: {self.vm_cgroups()}"
             assert "Traceback" not in output, output
         finally:
             for pid in processes:

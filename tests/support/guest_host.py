@@ -36,6 +36,16 @@ class Listener:
         self.path.unlink(missing_ok=True)
 
 
+class LoopbackListener(Listener):
+    """The same for a host program under Wine: it listens on the loopback interface, and a file has the port."""
+
+    def __init__(self, directory: Path, runtime_id: str, service: str) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(TIMEOUT)
+        self.path = directory / "hvsock" / runtime_id / service
+        self.path.write_text(str(self._socket.getsockname()[1]))
+
+
 class Bridge:
     """An accepted bridge. `call` waits for the response; notifications are collected."""
 
@@ -65,6 +75,15 @@ class Bridge:
             self._next += 1
             self._socket.sendall(struct.pack("<IIQ", bridge_frames.REQUEST | procedure, 16 + len(body), number) + body)
             return number
+
+    def rewind(self) -> None:
+        """Use the last request id again."""
+        self._next -= 1
+
+    def send_raw(self, data: bytes) -> None:
+        """Bytes that are no valid request."""
+        with self._arrived:
+            self._socket.sendall(data)
 
     def finish(self, number: int) -> dict[str, Any]:
         with self._arrived:

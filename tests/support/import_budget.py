@@ -28,7 +28,7 @@ _WIRE = {"shim.api", "shim.api.wire"}
 _START = _COMMAND | {"shim.commands.start", "shim.lean_json", "_json", "gc", _SHA256}
 # Before the first response: the server, the publisher and the pod. Everything else is imported by the warm-up.
 _DAEMON = _COMMAND | _WIRE | {
-    "shim.commands.adopted", "shim.commands.serve", "shim.logs", "shim.spans",
+    "shim.commands.adopted", "shim.commands.serve", "shim.logs", "shim.spans", "shim.threads",
     "shim.platform.log_channel", "shim.platform.linux.log_channel",
     "shim.task", "shim.task.context", "shim.task.errors", "shim.task.events", "shim.task.events.publisher",
     "shim.task.pod", "shim.task.service", "shim.task.diagnostics", "shim.task.diagnostics.stacks",

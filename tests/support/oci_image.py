@@ -1,4 +1,4 @@
-"""OCI images for `ctr images import`: a layout in a tar file, as a registry would deliver it."""
+"""OCI images: in memory, for a registry, and as a layout in a tar file, for `ctr images import`."""
 
 from __future__ import annotations
 
@@ -6,64 +6,51 @@ import gzip
 import hashlib
 import io
 import json
-import platform
 import tarfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.image import make_image
-
-NAME = "example.test/small:1"
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TYPE = "application/vnd.oci.image"
+INDEX_TYPE = f"{_TYPE}.index.v1+json"
 
 
-GREET = ("/bin/sh", "-c", "echo hello from the image")
+class Image:
+    """An image with one layer (a tar). `system` is the platform of its config and of its manifest."""
 
-
-def pack_image(directory: Path, name: str = NAME, command: Sequence[str] = GREET) -> Path:
-    """An image with the programs of `tests.support.image`; by default it prints a greeting and exits with 0."""
-    root = make_image(directory / "root")
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as tar:
-        tar.add(root, arcname=".")
-    target = directory / "image.tar"
-    system = {"architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()), "os": "linux"}
-    write_image(target, layer.getvalue(), system, {"Cmd": list(command), "Env": ["PATH=/bin", "FROM=image"]}, name)
-    return target
-
-
-def write_image(target: Path, layer: bytes, system: dict[str, str], config: dict[str, Any], name: str) -> None:
-    """Write an OCI layout with one layer (a tar) to `target`. `system` is the platform of its config and manifest."""
-    rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
-    with tarfile.open(target, "w") as tar:
-        blobs = _Blobs(tar)
+    def __init__(self, layer: bytes, system: dict[str, str], config: dict[str, Any]) -> None:
+        self.blobs: dict[str, bytes] = {}  # by digest
+        rootfs = {"type": "layers", "diff_ids": [digest(layer)]}
         manifest = {
             "schemaVersion": 2,
             "mediaType": f"{_TYPE}.manifest.v1+json",
-            "config": blobs.add(json.dumps({**system, "config": config, "rootfs": rootfs}).encode(), "config.v1+json"),
-            "layers": [blobs.add(gzip.compress(layer, 1), "layer.v1.tar+gzip")],
+            "config": self._add(json.dumps({**system, "config": config, "rootfs": rootfs}).encode(), "config.v1+json"),
+            "layers": [self._add(gzip.compress(layer, 1, mtime=0), "layer.v1.tar+gzip")],
         }
-        entry = blobs.add(json.dumps(manifest).encode(), "manifest.v1+json")
-        entry["platform"] = system
-        entry["annotations"] = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": "1"}
-        index = {"schemaVersion": 2, "mediaType": f"{_TYPE}.index.v1+json", "manifests": [entry]}
-        _add(tar, "index.json", json.dumps(index).encode())
+        self.descriptor = {**self._add(json.dumps(manifest).encode(), "manifest.v1+json"), "platform": system}
+
+    def index(self, **members: Any) -> bytes:
+        """An index with this image. `members` are added to the descriptor of the manifest."""
+        index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [{**self.descriptor, **members}]}
+        return json.dumps(index).encode()
+
+    def _add(self, data: bytes, kind: str) -> dict[str, Any]:
+        name = digest(data)
+        self.blobs[name] = data
+        return {"mediaType": f"{_TYPE}.{kind}", "digest": name, "size": len(data)}
+
+
+def write_image(target: Path, layer: bytes, system: dict[str, str], config: dict[str, Any], name: str) -> None:
+    """Write an OCI layout with one layer (a tar) to `target`."""
+    image = Image(layer, system, config)
+    with tarfile.open(target, "w") as tar:
+        for blob, data in image.blobs.items():
+            _add(tar, f"blobs/{blob.replace(':', '/')}", data)
+        annotations = {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": "1"}
+        _add(tar, "index.json", image.index(annotations=annotations))
         _add(tar, "oci-layout", b'{"imageLayoutVersion": "1.0.0"}')
 
 
-class _Blobs:
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
-
-    def add(self, data: bytes, kind: str) -> dict[str, Any]:
-        digest = _digest(data)
-        _add(self._tar, f"blobs/{digest.replace(':', '/')}", data)
-        return {"mediaType": f"{_TYPE}.{kind}", "digest": digest, "size": len(data)}
-
-
-def _digest(data: bytes) -> str:
+def digest(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 

@@ -47,7 +47,6 @@ HRESULT WINAPI HcsWaitForProcessExit(HCS_PROCESS process, DWORD timeout, PWSTR *
 DWORD WINAPI OpenVirtualDisk(const void *type, PCWSTR path, ULONG access, ULONG flags, const void *p, HANDLE *disk);
 DWORD WINAPI AttachVirtualDisk(HANDLE disk, const void *security, ULONG flags, ULONG provider, void *p, void *o);
 DWORD WINAPI GetVirtualDiskPhysicalPath(HANDLE disk, ULONG *bytes, PWSTR buffer);
-int32_t WINAPI CloseHandle(HANDLE handle);
 """
 
 ffi = FFI()

@@ -133,13 +133,14 @@ class VmShims:
 
 
 def vm_workers(emulator: Emulator) -> list[int]:
-    """The worker processes of VMs."""
+    """The worker processes of VMs. The init of a Linux VM is a fork of its worker."""
     found = []
     for pid in emulator.descendants():
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if b"hcs_emulator.vm" in command:
+        if parent == emulator.pid and {b"hcs_emulator.vm", b"hcs_emulator.vm.linux"} & set(command):
             found.append(pid)
     return found

@@ -93,9 +93,7 @@ class WireClient:
 
     def finish(self, request: int) -> Response:
         with self._arrived:
-            assert self._arrived.wait_for(lambda: request in self._responses or self._closed, TIMEOUT), (
-                "no response"
-            )
+            assert self._arrived.wait_for(lambda: request in self._responses or self._closed, TIMEOUT), "no response"
             if request not in self._responses:
                 raise ConnectionError("the service closed the connection")
             return self._responses.pop(request)

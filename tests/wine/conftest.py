@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hcs_emulator.native.build import build_windows
+from tests.wine import watchdog
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -49,6 +50,7 @@ class Machine:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.wine = Prefix(directory / "prefix")
+        self.wine.on_timeout = lambda: watchdog.report(self)
         self.prefix = self.wine.directory
         self.drive = self.wine.drive
         self.emulator = directory / "hcs"

@@ -11,8 +11,8 @@
      fails.
    - Wine has no Hyper-V sockets. They become TCP sockets of the loopback interface, and the port is written to the file
      where the emulator's guest reads it: <HCS_EMULATOR_DIR>/hvsock/<VM>/<service>.
-   - Wine lacks the driver that maps the Hyper-V sockets of a container to its VM. Opening it opens NUL, and its control
-     codes succeed.
+   - Wine lacks the driver that maps the Hyper-V sockets of a container to its VM. An entry of it is a file of the
+     emulator, <HCS_EMULATOR_DIR>/address-info-<GUID>, which has the entry's data and exists as long as the handle.
 
    Built with BIND_FILTER it is bindfltapi.dll, without which containerd cannot remove a bundle. It reports no bindings. */
 #define WIN32_LEAN_AND_MEAN
@@ -28,6 +28,7 @@
 #define DISPOSITION_EX 64
 #define AF_HYPERV 34
 #define UPDATE_ADDRESS_INFO 0x21C004
+#define ADDRESS_INFO_SIZE 52
 
 #ifdef BIND_FILTER
 
@@ -172,9 +173,18 @@ static Control control;
 static HANDLE WINAPI corrected_open(const WCHAR *name, DWORD access, DWORD sharing, SECURITY_ATTRIBUTES *security, DWORD disposition,
                                     DWORD flags, HANDLE template) {
     static const WCHAR driver[] = L"\\\\.\\HvSocketSystem\\AddressInfo\\";
-    if (name != NULL && wcsncmp(name, driver, sizeof driver / sizeof *driver - 1) == 0)
-        return open_file(L"NUL", access, FILE_SHARE_READ | FILE_SHARE_WRITE, security, OPEN_EXISTING, flags, NULL);
-    return open_file(name, access, sharing, security, disposition, flags, template);
+    enum { DRIVER = sizeof driver / sizeof *driver - 1 };
+    if (name == NULL || wcsncmp(name, driver, DRIVER) != 0)
+        return open_file(name, access, sharing, security, disposition, flags, template);
+    if (disposition != CREATE_NEW || (access & (GENERIC_READ | GENERIC_WRITE)) != (GENERIC_READ | GENERIC_WRITE)) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return INVALID_HANDLE_VALUE;
+    }
+    WCHAR directory[MAX_PATH] = L"/run/hcs-emulator", path[MAX_PATH + 100];
+    GetEnvironmentVariableW(L"HCS_EMULATOR_DIR", directory, MAX_PATH);
+    swprintf(path, MAX_PATH + 100, L"%ls%ls/address-info-%ls", directory[0] == '/' ? L"Z:" : L"", directory, name + DRIVER);
+    return open_file(path, access | DELETE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, security, CREATE_NEW,
+                     flags | FILE_FLAG_DELETE_ON_CLOSE, NULL);
 }
 
 static BOOL WINAPI corrected_control(HANDLE device, DWORD code, void *in, DWORD in_size, void *out, DWORD out_size, DWORD *returned,
@@ -183,7 +193,12 @@ static BOOL WINAPI corrected_control(HANDLE device, DWORD code, void *in, DWORD 
         return control(device, code, in, in_size, out, out_size, returned, overlapped);
     if (returned != NULL)
         *returned = 0;
-    return TRUE;
+    if (in_size != ADDRESS_INFO_SIZE) {
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
+    DWORD written;
+    return WriteFile(device, in, in_size, &written, NULL);
 }
 
 /* -- redirection of exports */

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -22,32 +21,19 @@ sys.path.insert(0, ROOT)
 
 import _winapi  # noqa: E402
 
-from runhcs.task_client import TaskClient  # noqa: E402
-from shim.api.events_ttrpc import ForwardRequest  # noqa: E402
+from runhcs.shim_driver import EventEndpoint, ShimCommands, ShimError, wait_until  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.pipe import dial  # noqa: E402
-from shim.ttrpc.client import Client  # noqa: E402
-from shim.ttrpc.server import Method, Server  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
 
-EVENTS = "containerd.services.events.ttrpc.v1.Events"
 TIMEOUT = 60.0
 
 
-class Events:
-    """A ttrpc server of containerd's events service, which collects the topics."""
+class Events(EventEndpoint):
+    """containerd's endpoint for events."""
 
     def __init__(self, name: str) -> None:
-        self.address = rf"\\.\pipe\driver-{name}.ttrpc"
-        self.topics: list[str] = []
-        server = Server({EVENTS: {"Forward": Method.inline(self._forward)}})
-        listener = endpoint.Listener(endpoint.listen(self.address))
-        threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
-
-    def _forward(self, call: Any) -> bytes:
-        envelope = ForwardRequest.decode(call.payload).envelope
-        self.topics.append(envelope.topic if envelope is not None else "")
-        return b""
+        super().__init__(rf"\\.\pipe\driver-{name}.ttrpc")
 
 
 class Pipe:
@@ -84,21 +70,19 @@ class Pipe:
         return self.data.decode("utf-8", "replace")
 
 
-class Shim:
+class Shim(ShimCommands):
     """One container and its shim."""
 
     def __init__(
         self, program: str, directory: str, id: str, command: str, events: Events | None = None, **members: Any
     ) -> None:
-        self.program = program
-        self.id = id
-        self.bundle = os.path.join(directory, id)
+        environment = dict(os.environ) if events is None else {**os.environ, "TTRPC_ADDRESS": events.address}
+        super().__init__(
+            program, id, os.path.join(directory, id), namespace="wine", address=r"\\.\pipe\none",
+            environment=environment, publish_binary="none",
+        )  # fmt: skip
         os.makedirs(self.bundle)
         self.write_spec(directory, command, members)
-        self.flags = ["-namespace", "wine", "-address", r"\\.\pipe\none", "-publish-binary", "none", "-id", id]
-        self.environment = dict(os.environ)
-        if events is not None:
-            self.environment["TTRPC_ADDRESS"] = events.address
 
     def write_spec(self, directory: str, command: str, members: dict[str, Any]) -> None:
         """`members` are members of the spec; those of `windows` are merged with the layer folders."""
@@ -117,31 +101,9 @@ class Shim:
         with open(os.path.join(self.bundle, "config.json"), "w") as file:
             json.dump(spec, file)
 
-    def start(self) -> TaskClient:
-        done = subprocess.run(
-            [self.program, *self.flags, "start"], cwd=self.bundle, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout
-        self.address = done.stdout.decode()
-        return TaskClient(Client(endpoint.connect(self.address, None)), self.id, self.bundle)
-
-    def delete(self) -> bytes:
-        done = subprocess.run(
-            [self.program, *self.flags, "-bundle", self.bundle, "delete"], stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=TIMEOUT, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def wait_exited(self) -> bool:
-        """Wait until the daemon has exited. Returns whether it did."""
-        deadline = time.monotonic() + TIMEOUT
-        while endpoint.exists(self.address):
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        return True
+    def wait_exited(self, timeout: float = TIMEOUT) -> bool:
+        """Whether the daemon exits in time: its pipe disappears with it, and the bundle may be removed before."""
+        return wait_until(lambda: not endpoint.exists(self.address), timeout)
 
 
 def lifecycle(program: str, directory: str) -> Any:
@@ -237,29 +199,36 @@ def squatted(program: str, directory: str) -> Any:
     taken = endpoint.listen(endpoint.address_for("", "wine", "squatted"))
     try:
         shim.start()
-    except AssertionError as error:
+    except ShimError as error:
         return {"error": str(error), "remaining": sorted(os.listdir(shim.bundle))}
     finally:
         taken.close()
     return {"error": "", "remaining": []}
 
 
-def descriptor(program: str, directory: str) -> Any:
-    """The security descriptor of the shim's pipe, in SDDL."""
+def security_descriptor(handle: int) -> str:
+    """The access control list of a kernel object, in SDDL."""
     import ctypes
     from ctypes import wintypes
 
-    shim = Shim(program, directory, "descriptor", "cmd /c exit 0")
-    task = shim.start()
     advapi32 = ctypes.windll.advapi32
-    handle = dial(shim.address, TIMEOUT)
     text, found = wintypes.LPWSTR(), ctypes.c_void_p()
     code = advapi32.GetSecurityInfo(wintypes.HANDLE(handle), 6, 4, None, None, None, None, ctypes.byref(found))
+    assert code == 0, f"GetSecurityInfo returns {code}"
     convert = advapi32.ConvertSecurityDescriptorToStringSecurityDescriptorW
-    convert(found, 1, 4, ctypes.byref(text), None)
+    assert convert(found, 1, 4, ctypes.byref(text), None)
+    return str(text.value)
+
+
+def descriptor(program: str, directory: str) -> Any:
+    """The security descriptor of the shim's pipe."""
+    shim = Shim(program, directory, "descriptor", "cmd /c exit 0")
+    task = shim.start()
+    handle = dial(shim.address, TIMEOUT)
+    text = security_descriptor(handle)
     _winapi.CloseHandle(handle)
     task.shutdown()
-    return {"code": code, "text": text.value, "exited": shim.wait_exited()}
+    return {"text": text, "exited": shim.wait_exited()}
 
 
 def main(*scenarios: Callable[[str, str], Any]) -> NoReturn:

@@ -38,11 +38,6 @@ class JobShim(Shim):
         annotations = {**own, **members.get("annotations", {})}
         super().write_spec(directory, command, {**members, "annotations": annotations})
 
-    @property
-    def pid(self) -> int:
-        with open(os.path.join(self.bundle, "shim.pid")) as file:
-            return int(file.read())
-
 
 def alive(pid: int) -> bool:
     try:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from tests.support.eventually import eventually
 from tests.wine.conftest import ROOT, TIMEOUT, Machine, go_programs
+from tests.wine.watchdog import debug_address
 
 QUERY_TIMEOUT = 40.0
 RUNTIME = "io.containerd.runhcs.v1"
@@ -38,11 +39,14 @@ class Node:
         self.names: list[str] = []
         self._is_clean = True
         self._before: set[object] = set()
-        machine.unpack(self.directory)
+        self.install_shim()
         for program in ("containerd.exe", "ctr.exe"):
             (self.directory / program).write_bytes((go_programs(version) / program).read_bytes())
         (self.directory / "config.toml").write_text(self.config())
         self.start()
+
+    def install_shim(self) -> None:
+        self.machine.unpack(self.directory)
 
     def config(self) -> str:
         """The configuration of containerd, without CRI."""
@@ -51,6 +55,7 @@ class Node:
             f"version = 2\nroot = 'C:\\{self.name}\\root'\nstate = 'C:\\{self.name}\\state'\n"
             f"disabled_plugins = {json.dumps(disabled)}\n"
             f"[grpc]\naddress = '{self.address}'\n[ttrpc]\naddress = '{self.address}.ttrpc'\n"
+            f"[debug]\naddress = '{debug_address(self.name)}'\n"
         )
 
     # -- containerd itself

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -14,14 +16,16 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, ROOT)
 
 from runhcs.task_client import TaskClient  # noqa: E402
+from shim.api.task import DeleteResponse  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.files import native  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
-from tests.wine.driver import TIMEOUT, Pipe, Shim, main  # noqa: E402
+from tests.wine.driver import TIMEOUT, Pipe, Shim, main, security_descriptor  # noqa: E402
 
 BOTH = "cmd /c echo to the output& echo to the errors 1>&2"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 LINES = "tick"
+PROCESS_ALL_ACCESS = 0x1FFFFF
 # Longer than MAX_PATH.
 LONG = [letter * 60 for letter in "abcdef"]
 
@@ -122,6 +126,94 @@ def long_paths(program: str, directory: str) -> Any:
     status = task.wait().exit_status
     gone = _end(shim, task)
     return {"status": status, "length": len(log), "out": _read(log), "gone": gone}
+
+
+def long_bundle(program: str, directory: str) -> Any:
+    """A bundle whose own path is longer than MAX_PATH, in Create and in `delete`; one task exits, one shim is killed.
+
+    `start` runs in a short directory: CreateProcess takes no longer one.
+    """
+    found = []
+    for name, command in (("long-bundle", "cmd /c exit 9"), ("long-killed", FOREVER)):
+        shim = Shim(program, directory, name, command)
+        deep = os.path.join(directory, *LONG, name)
+        os.makedirs(native(deep))
+        shutil.copy(os.path.join(shim.bundle, "config.json"), native(os.path.join(deep, "config.json")))
+        task = shim.start()
+        with open(os.path.join(shim.bundle, "shim.pid")) as file:
+            pid = int(file.read())
+        task.bundle = shim.bundle = deep
+        task.create()
+        task.start()
+        if command == FOREVER:
+            os.kill(pid, signal.SIGTERM)
+        else:
+            task.wait()
+            _end(shim, task)
+        gone = shim.wait_exited()
+        files = sorted(os.listdir(native(deep)))
+        status = DeleteResponse.decode(shim.delete()).exit_status
+        found.append({"length": len(deep), "files": files, "status": status, "gone": gone, "ledger": _ledger(deep)})
+    return found
+
+
+def _ledger(bundle: str) -> int:
+    """How many resources the ledger lists."""
+    from shim.container.ledger import Ledger
+
+    return len(Ledger(bundle).entries())
+
+
+def error_mode(program: str, directory: str) -> Any:
+    """The error mode of the daemon, from a thread of ours in its process: kernel32 is at the same address in all."""
+    import ctypes
+    from ctypes import wintypes
+
+    shim = Shim(program, directory, "error-mode", FOREVER)
+    task = shim.start()
+    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    for function in (kernel32.OpenProcess, kernel32.GetProcAddress, kernel32.CreateRemoteThread):
+        function.restype = ctypes.c_void_p
+    kernel32.GetModuleHandleW.restype = ctypes.c_void_p
+    address = kernel32.GetProcAddress(ctypes.c_void_p(kernel32.GetModuleHandleW("kernel32")), b"GetErrorMode")
+    process = ctypes.c_void_p(kernel32.OpenProcess(PROCESS_ALL_ACCESS, False, task.connect().shim_pid))
+    thread = kernel32.CreateRemoteThread(process, None, 0, ctypes.c_void_p(address), None, 0, None)
+    assert thread, ctypes.get_last_error()
+    mode = wintypes.DWORD()
+    kernel32.WaitForSingleObject(ctypes.c_void_p(thread), int(TIMEOUT * 1000))
+    kernel32.GetExitCodeThread(ctypes.c_void_p(thread), ctypes.byref(mode))
+    task.shutdown()
+    return {"daemon": mode.value, "driver": kernel32.GetErrorMode(), "gone": shim.wait_exited()}
+
+
+def other_libraries(program: str, directory: str) -> Any:
+    """The variable that names other HCS libraries on Linux, and a file in its directory that is no DLL."""
+    other = os.path.join(directory, "other")
+    os.makedirs(other)
+    for name in ("computecore.dll", "libcomputecore.so"):
+        with open(os.path.join(other, name), "w") as file:
+            file.write("no library")
+    shim = Shim(program, directory, "libraries", "cmd /c exit 5")
+    shim.environment["HCS_LIBRARY_PATH"] = other
+    task = shim.start()
+    task.create()
+    task.start()
+    return {"status": task.wait().exit_status, "gone": _end(shim, task)}
+
+
+def job_pipes(program: str, directory: str) -> Any:
+    """The security descriptors of the pipes for the stdio of a host process, in both directions."""
+    import _winapi
+
+    from shim.platform.windows import job_pipes
+
+    found = []
+    for reads in (True, False):
+        ours, theirs = job_pipes.create(reads)
+        found.append([security_descriptor(ours), security_descriptor(theirs)])
+        _winapi.CloseHandle(ours)
+        _winapi.CloseHandle(theirs)
+    return found
 
 
 def log_pipe(program: str, directory: str) -> Any:
@@ -236,4 +328,7 @@ def etw_events(program: str, directory: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(file_log, binary_log, binary_log_missing, long_paths, log_pipe, redialled, squatted_log, variables, etw_events)
+    main(
+        file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, other_libraries, job_pipes,
+        log_pipe, redialled, squatted_log, variables, etw_events,
+    )  # fmt: skip

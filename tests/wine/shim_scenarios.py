@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _winapi
 import os
 import time
 from typing import Any
@@ -14,13 +15,15 @@ from tests.wine.driver import Events, Pipe, Shim
 
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 SHORT = 20.0
+SHARE_ALL = 7
+OPEN = 3
 
 
 def _process(command: str) -> dict[str, Any]:
     return {"cwd": "C:\\", "commandLine": command, "args": [], "user": {}}
 
 
-def _refused(call: Any, *arguments: Any) -> int:
+def refused(call: Any, *arguments: Any) -> int:
     """The status code of the error of a call; 0 if it succeeds."""
     try:
         call(*arguments)
@@ -37,7 +40,7 @@ def shut_down(task: TaskClient, id: str | None = None) -> None:
         pass
 
 
-def _wait_event(events: Events, topic: str, count: int = 1) -> bool:
+def wait_event(events: Events, topic: str, count: int = 1) -> bool:
     """Wait for an event, which may arrive after the response. Returns whether it did."""
     deadline = time.monotonic() + SHORT
     while events.topics.count(topic) < count:
@@ -59,12 +62,12 @@ def steps(program: str, directory: str) -> Any:
     states.append(task.state().status)
     pids = [process.pid for process in task.pids()]
     stats = task.stats()
-    again = [_refused(task.create), _refused(task.start), _refused(task.delete)]
+    again = [refused(task.create), refused(task.start), refused(task.delete)]
     task.kill(15)
     status = task.wait().exit_status
     states.append(task.state().status)
     deleted = task.delete()
-    published = _wait_event(events, "/tasks/delete")
+    published = wait_event(events, "/tasks/delete")
     shut_down(task)
     return {
         "shim_pid": connected.shim_pid, "states": states, "pid": pid, "pids": pids, "stats": stats.type_url,
@@ -78,7 +81,7 @@ def delete_without_start(program: str, directory: str) -> Any:
     shim = Shim(program, directory, "delete_without_start", FOREVER, Events("delete_without_start"))
     task = shim.start()
     task.create()
-    deleted = _refused(task.delete)
+    deleted = refused(task.delete)
     shut_down(task)
     return {"refused": deleted, "exited": shim.wait_exited()}
 
@@ -89,13 +92,13 @@ def missing_program_and_layers(program: str, directory: str) -> Any:
     shim = Shim(program, directory, "missing_program_and_layers", "no-such-program.exe", events)
     task = shim.start()
     task.create()
-    started = _refused(task.start)
-    deleted = _refused(task.delete)
+    started = refused(task.start)
+    deleted = refused(task.delete)
     shut_down(task)
     missing = [os.path.join(directory, "no-base"), os.path.join(directory, "no-scratch")]
     other = Shim(program, directory, "layerless", "cmd /c exit 0", events, windows={"layerFolders": missing})
     client = other.start()
-    created = _refused(client.create)
+    created = refused(client.create)
     shut_down(client)
     other.delete()
     exited = [shim.wait_exited(), other.wait_exited()]
@@ -119,12 +122,12 @@ def execs(program: str, directory: str) -> Any:
         found.append([status, out.text().strip(), err.text().strip(), task.delete(name).exit_status])
     task.exec("lasting", _process(FOREVER))
     task.start("lasting")
-    early = _refused(task.delete, "lasting")
+    early = refused(task.delete, "lasting")
     task.kill(9, "lasting")
     killed = task.wait("lasting").exit_status
     state = task.state("lasting").status
     task.delete("lasting")
-    deleted_exec = _refused(task.state, "lasting")
+    deleted_exec = refused(task.state, "lasting")
     running = task.state().status
     task.kill(9)
     task.wait()
@@ -170,7 +173,7 @@ def _pod(program: str, directory: str, name: str, windows: dict[str, Any], **fie
     task.kill(9)
     task.wait()
     task.delete()
-    published = _wait_event(events, "/tasks/delete", 3)
+    published = wait_event(events, "/tasks/delete", 3)
     shut_down(task)
     exited = sandbox.wait_exited()
     sandbox.delete()
@@ -195,8 +198,21 @@ def isolated(**fields: Any) -> PackedAny:
     return PackedAny(type_url=Options.FULL_NAME, value=values.encode())
 
 
+def address_entries() -> list[list[str]]:
+    """Entries of the driver for Hyper-V socket addresses (corrections.c): name and data."""
+    directory = "Z:" + os.environ["HCS_EMULATOR_DIR"]
+    entries = []
+    for name in os.listdir(directory):
+        if name.startswith("address-info-"):
+            # It is deleted with its handle, so that others must permit that.
+            handle = _winapi.CreateFile(os.path.join(directory, name), _winapi.GENERIC_READ, SHARE_ALL, 0, OPEN, 0, 0)
+            entries.append([name.removeprefix("address-info-"), _winapi.ReadFile(handle, 100)[0].hex()])
+            _winapi.CloseHandle(handle)
+    return entries
+
+
 def hypervisor(program: str, directory: str) -> Any:
-    """A container in its own utility VM: stdio, an exec, exit."""
+    """A container in its own utility VM: stdio, an exec, exit, and the address of its Hyper-V sockets."""
     events = Events("hypervisor")
     shim = Shim(program, directory, "hypervisor", "cmd /c more& exit 7", events, windows={"hyperv": {}})
     boot_image(directory)
@@ -210,17 +226,19 @@ def hypervisor(program: str, directory: str) -> Any:
     exec_status = task.wait("two").exit_status
     task.delete("two")
     pids = [process.pid for process in task.pids()]
+    addresses = address_entries()
+    vms = os.listdir("Z:" + os.environ["HCS_EMULATOR_DIR"] + "/hvsock")
     given.write(b"through the VM\r\n")
     given.close()
     status = task.wait().exit_status
     text = out.text()
     deleted = task.delete().exit_status
-    published = _wait_event(events, "/tasks/delete")
+    published = wait_event(events, "/tasks/delete")
     shut_down(task)
     return {
         "pid": pid, "second": [exec_status, second.text().strip()], "pids": pids, "status": status,
         "text": text.strip(), "deleted": deleted, "published": published, "events": events.topics,
-        "exited": shim.wait_exited(),
+        "exited": shim.wait_exited(), "addresses": addresses, "vms": vms, "addresses left": address_entries(),
     }  # fmt: skip
 
 

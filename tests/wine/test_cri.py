@@ -13,7 +13,6 @@ import socket
 import subprocess
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -74,8 +73,8 @@ conf_dir = 'C:\NAME\cni\conf'
 """
 
 
-def pack_image(target: Path) -> None:
-    """Write an image with the directories of the boot files of a utility VM."""
+def directory_layer() -> bytes:
+    """The tar of a layer with the directories of the boot files of a utility VM."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         boot = ("EFI", "EFI/Microsoft", "EFI/Microsoft/Boot")
@@ -85,21 +84,25 @@ def pack_image(target: Path) -> None:
             entry.type = tarfile.DIRTYPE
             entry.pax_headers = {"MSWINDOWS.fileattr": "16"}
             tar.addfile(entry)
-    write_image(target, layer.getvalue(), PLATFORM, {"Cmd": FOREVER}, IMAGE)
+    return layer.getvalue()
 
 
 class CriNode(Node):
     namespace = "k8s.io"
+    cni_flags: tuple[str, ...] = ()
 
-    def __init__(self, machine: Machine, version: str) -> None:
+    def __init__(self, machine: Machine, version: str, kind: str = "cri") -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        super().__init__(machine, version, "cri")
+        super().__init__(machine, version, kind)
         self._make_network()
-        pack_image(self.directory / "image.tar")
         self.logs = self.directory / "logs"
         self.logs.mkdir()
+        self.add_images()
+
+    def add_images(self) -> None:
+        write_image(self.directory / "image.tar", directory_layer(), PLATFORM, {"Cmd": FOREVER}, IMAGE)
         self.checked("-n", "k8s.io", "images", "import", rf"C:\{self.name}\image.tar")
         # Under Wine only the directories of the boot files can be imported.
         snapshots = self.directory / "root" / "io.containerd.snapshotter.v1.windows" / "snapshots"
@@ -127,8 +130,8 @@ class CriNode(Node):
         conf.mkdir(parents=True, exist_ok=True)
         network = {"cniVersion": "1.0.0", "name": "standin", "plugins": [{"type": "standin"}]}
         (conf / "10-standin.conflist").write_text(json.dumps(network))
-        compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", str(ROOT / "tests" / "wine" / "cni.c")]
-        subprocess.run([*compiler, "-o", str(self.directory / "cni" / "standin.exe")], check=True)
+        compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", *self.cni_flags, str(ROOT / "tests" / "wine" / "cni.c")]
+        subprocess.run([*compiler, "-o", str(self.directory / "cni" / "standin.exe"), "-lole32"], check=True)
 
     def call(self, method: str, **fields: object) -> Any:
         request = getattr(runtime_pb2, f"{method}Request")(**fields)
@@ -185,4 +188,36 @@ def test_pod_lifecycle_through_cri(machine: Machine, cri_nodes: dict[str, CriNod
     node.call("StopPodSandbox", pod_sandbox_id=pod)
     node.call("RemovePodSandbox", pod_sandbox_id=pod)
     node.names += [pod, container_id]
+    node.expect_clean()
+
+
+@pytest.mark.parametrize("handler", list(HANDLERS))
+def test_container_has_hostname_of_pod_and_terminal(
+    machine: Machine, cri_nodes: dict[str, CriNode], handler: str
+) -> None:
+    version = "v2.3.4"
+    if version not in cri_nodes:
+        cri_nodes[version] = CriNode(machine, version)
+    node = cri_nodes[version]
+    node.begin()
+    metadata = pod_pb2.PodSandboxMetadata(name="terminal", uid=f"terminal-{handler}", namespace="default")
+    config = pod_pb2.PodSandboxConfig(metadata=metadata, hostname="web", log_directory=rf"C:\{node.name}\logs")
+    pod = node.call("RunPodSandbox", config=config, runtime_handler=handler).pod_sandbox_id
+    container = runtime_pb2.ContainerConfig(
+        metadata=runtime_pb2.ContainerMetadata(name="terminal"),
+        image=runtime_pb2.ImageSpec(image=IMAGE),
+        command=["cmd", "/c", "echo this is %COMPUTERNAME%& ping -n 6000 127.0.0.1 >nul"],
+        log_path=f"terminal-{handler}.log",
+        stdin=True,
+        tty=True,
+    )
+    created = node.call("CreateContainer", pod_sandbox_id=pod, config=container, sandbox_config=config)
+    node.call("StartContainer", container_id=created.container_id)
+    log = node.logs / f"terminal-{handler}.log"
+    eventually(lambda: log.exists() and "this is WEB" in log.read_text(), "the output of the terminal")
+    node.call("StopContainer", container_id=created.container_id, timeout=0)
+    node.call("RemoveContainer", container_id=created.container_id)
+    node.call("StopPodSandbox", pod_sandbox_id=pod)
+    node.call("RemovePodSandbox", pod_sandbox_id=pod)
+    node.names += [pod, created.container_id]
     node.expect_clean()

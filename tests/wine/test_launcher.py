@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import pwd
 import shutil
 import time
 from collections.abc import Iterator
@@ -18,6 +20,8 @@ SHIM = "containerd-shim-runhcs-v1.exe"
 INSTALLED = rf"C:\node\{SHIM}"
 # No Python beside it.
 ALONE = rf"C:\alone\{SHIM}"
+# An account that Wine has: the one of this process.
+USER = pwd.getpwuid(os.getuid()).pw_name
 FLAGS = ("-namespace", "wine", "-address", r"\\.\pipe\none", "-publish-binary", "none")
 
 numbers = itertools.count(1)
@@ -72,6 +76,17 @@ def test_delete_of_missing_bundle_runs_without_python(machine: Machine, bundle: 
     response = DeleteResponse.decode(output)
     assert (code, response.exit_status, response.pid) == (0, 255, 0)
     assert response.exited_at is not None and abs(response.exited_at.seconds - time.time()) < 600
+
+
+def test_delete_without_ledger_leaves_an_existing_user_to_python(machine: Machine, bundle: Path) -> None:
+    """It may be of this container. Python sees that it is not, and keeps it."""
+    flags = (*FLAGS, "-id", USER, "-bundle", rf"C:\work\{bundle.name}", "delete")
+    done = machine.run(ALONE, *flags)
+    assert done.returncode == 1 and b"cannot run" in done.stdout
+    done = machine.run(INSTALLED, *flags)
+    assert done.returncode == 0 and DeleteResponse.decode(done.stdout).exit_status == 255
+    (bundle / "ledger.jsonl").write_bytes(b'{"n":"0","hcs":"/run/hcs"}\n')
+    assert machine.run(ALONE, *flags).returncode == 0, "the ledger lists every user"
 
 
 @pytest.mark.parametrize(
@@ -135,8 +150,8 @@ def test_log_pipe_exists_before_start_returns(machine: Machine) -> None:
 
 def test_start_options_on_stdin(machine: Machine) -> None:
     result = drive(machine, "options")
-    assert result["usual"] == [0, [True], True]
-    assert result["generic"] == result["long"] == [0, [False], True]
+    assert result["usual"] == result["generic"] == [0, [True], True]
+    assert result["long"] == [0, [False], True]
     for name, words in (("refused", "debug_type"), ("foreign", "runc"), ("too long", "10 MiB")):
         code, output, remaining = result[name]
         assert code == 1 and words in output and remaining == ["config.json"], name

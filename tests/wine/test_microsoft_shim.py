@@ -7,6 +7,7 @@ with their reason.
 from __future__ import annotations
 
 import shutil
+import uuid
 from typing import Any
 
 import pytest
@@ -116,6 +117,12 @@ def test_vm_container(drive: Any) -> None:
         *ends,
     ]
     assert result["exited"]
+    # Programs of the host reach its Hyper-V sockets, as long as it exists.
+    [[name, data]], [vm] = result["addresses"], result["vms"]
+    system = uuid.UUID(name)
+    assert name == f"{{{system}}}"
+    assert bytes.fromhex(data) == system.bytes_le + uuid.UUID(vm).bytes_le + bytes(16) + b"\1\0\0\0"
+    assert result["addresses left"] == []
 
 
 def test_vm_pod(drive: Any) -> None:

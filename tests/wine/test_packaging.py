@@ -16,7 +16,8 @@ import windows_packages
 import windows_signing
 from windows_packages import PackageError, Python, requested_python
 
-from launcher.windows.build import BuildError, build_launcher
+from launcher.windows.build import EARLY_MODULES, PROGRAMS, PYC_HEADER, build_launcher
+from launcher.windows.compilers import BuildError
 from tests.wine.conftest import Machine, distribution
 
 FOLDER = dist_windows.FOLDER
@@ -90,8 +91,24 @@ def test_missing_python_names_the_choices() -> None:
 
 def test_missing_compiler_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BuildError, match="llvm-mingw"):
-        build_launcher("runhcs.exe", {}, "", "1.2.3", "python313.dll", "arm64", tmp_path)
+    with pytest.raises(BuildError, match="install gcc-mingw-w64-x86-64"):
+        dist_windows.compiler("amd64")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_launcher_for_arm64(program: str, tmp_path: Path) -> None:
+    """It is compiled without warnings, twice with the same bytes, and has the resources of the other architecture."""
+    compiler = dist_windows.compiler("arm64")
+    early = {path: bytes(PYC_HEADER) + path.encode() for path in EARLY_MODULES}
+    built = []
+    for name in ("one", "another"):
+        (tmp_path / name).mkdir()
+        built.append(build_launcher(program, early, "ab" * 32, "1.2.3", "python314.dll", compiler, tmp_path / name))
+    assert built[0] == built[1]
+    assert windows_packages._architecture(built[0]) == "arm64"
+    assert b"longPathAware" in built[0] and "OriginalFilename".encode("utf-16-le") in built[0]
+    assert b"ab" * 32 in built[0].replace(b"\0", b"") and "python314.dll".encode("utf-16-le") in built[0]
+    assert str(tmp_path).encode() not in built[0] and str(Path.home()).encode() not in built[0]
 
 
 def test_distribution_with_another_python_runs(machine: Machine, tmp_path: Path) -> None:

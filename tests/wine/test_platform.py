@@ -41,12 +41,38 @@ def test_failing_binary_logger_is_reported(machine: Machine) -> None:
     assert gone == gone_too == "True"
 
 
-def test_bundle_with_long_path(machine: Machine) -> None:
+def test_layers_and_log_with_long_paths(machine: Machine) -> None:
     result = drive(machine, "long_paths")
     assert result["length"] > 300
     assert result["status"] == 0
     assert result["out"].strip() == "to the output"
     assert result["gone"]
+
+
+def test_bundle_with_long_path(machine: Machine) -> None:
+    exited, killed = drive(machine, "long_bundle")
+    assert exited["length"] > 300 and killed["length"] > 300
+    assert {"config.json", "exit", "ledger.jsonl"} <= set(exited["files"])
+    assert (exited["status"], killed["status"]) == (9, 255)
+    assert exited["gone"] and killed["gone"]
+    assert exited["ledger"] == killed["ledger"] == 0, "everything is released"
+
+
+def test_launcher_disables_error_dialogs(machine: Machine) -> None:
+    """A crashed shim must exit at once, and in session 0 no user could answer a dialog."""
+    result = drive(machine, "error_mode")
+    assert result["daemon"] == 0x8003  # SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX, SEM_NOOPENFILEERRORBOX
+    assert result["driver"] != 0x8003, "it is the launcher's own"
+    assert result["gone"]
+
+
+def test_environment_names_no_other_hcs_libraries(machine: Machine) -> None:
+    """The shim runs as SYSTEM: a variable must not make it load other code."""
+    assert drive(machine, "other_libraries") == {"status": 5, "gone": True}
+
+
+def test_stdio_pipes_of_host_processes_are_for_administrators(machine: Machine) -> None:
+    assert drive(machine, "job_pipes") == [["D:P(A;;GA;;;BA)(A;;GA;;;SY)"] * 2] * 2
 
 
 def test_log_pipe_reconnects_after_containerd_restart(machine: Machine) -> None:

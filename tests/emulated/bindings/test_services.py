@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shim.hcs_bindings import errors, network, service, storage
+from shim.hcs_bindings import errors, network, service, storage, virtual_disk
 from shim.hcs_bindings.errors import HcsError
 from shim.hcs_bindings.windows_version import windows_build
 from tests.support.bindings import reset_libraries, use
@@ -185,3 +185,13 @@ def test_network_errors_raise(hcs: Emulator) -> None:
         network.create_namespace({"Nonsense": 1})
     with pytest.raises(HcsError):
         network.hns_call("GET", "/nonsense")
+
+
+def test_virtual_disk_is_a_sparse_image_of_its_size(hcs: Emulator, tmp_path: Path) -> None:
+    disk = tmp_path / "scratch.vhdx"
+    virtual_disk.create_vhdx(str(disk), 20 << 30, 1 << 20)
+    assert disk.stat().st_size == 20 << 30 and disk.stat().st_blocks * 512 < 1 << 20
+    assert [one["call"] for one in hcs.journal()][-2:] == ["CreateVirtualDisk", "CloseHandle"]
+    with pytest.raises(HcsError) as found:
+        virtual_disk.create_vhdx(str(disk), 1 << 30, 1 << 20)
+    assert found.value.code == 0x80070050 and str(disk) in str(found.value)

@@ -66,6 +66,13 @@ static void print_connect_response(const unsigned char *frame) {
     printf("%llu\n", (unsigned long long)pid);
 }
 
+static void print_stdin(const char *id, const unsigned char *data) {
+    struct command command = {.namespace = "ns", .id = id};
+    char socket_dir[MAX_SOCKET_DIR];
+    bool is_supported = stdin_is_supported(data, length, &command, socket_dir);
+    printf("%s%s\n", is_supported ? "supported" : "unsupported", is_supported ? socket_dir : "");
+}
+
 int main(void) {
     static const char *const roles[] = {"unsupported", "standalone", "sandbox", "member"};
     for (int kind; (kind = getchar()) != EOF;) {
@@ -75,7 +82,7 @@ int main(void) {
             enum role role = parse_pod_role(copy, length, id, sandbox, sizeof sandbox);
             printf("%s %s\n", roles[role], role == UNSUPPORTED ? "" : sandbox);
         } else if (kind == 'o')
-            puts(options_are_supported((unsigned char *)copy, length, id) ? "supported" : "unsupported");
+            print_stdin(id, (unsigned char *)copy);
         else if (kind == 'c')
             print_command(data);
         else if (kind == 'l')
@@ -88,7 +95,7 @@ int main(void) {
             print_connect_response((unsigned char *)copy);
         else {
             struct command command = {.namespace = "ns", .address = data};
-            puts(strlen(data) == length && socket_path(&command, id, &address) ? address.sun_path : "unsupported");
+            puts(strlen(data) == length && socket_path(&command, id, "", &address) ? address.sun_path : "unsupported");
         }
         free(id);
         free(data);

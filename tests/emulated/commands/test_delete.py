@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,30 @@ def test_delete_returns_recorded_exit(binary: Binary) -> None:
     answer, _ = binary.delete(bundle)
     assert (answer.exit_status, answer.pid) == (3, 4711)
     assert answer.exited_at is not None and (answer.exited_at.seconds, answer.exited_at.nanos) == (1_700_000_000, 5)
+
+
+def test_delete_ignores_fifo_as_exit_record(binary: Binary) -> None:
+    bundle = binary.bundle()
+    os.mkfifo(bundle / exit_record.FILE_NAME)
+    assert binary.delete(bundle)[0].exit_status == 255
+
+
+def test_exit_record_replaces_fifo(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / exit_record.FILE_NAME)
+    exit_record.write(str(tmp_path), 3, 1, 2, 4)
+    assert exit_record.read(str(tmp_path)) == (3, 1, 2, 4)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_delete_says_that_ledger_cannot_be_read(binary: Binary, make: Callable[[Path], None]) -> None:
+    bundle = binary.bundle()
+    make(bundle / "ledger.jsonl")
+    if make is os.mkdir:
+        (bundle / "ledger.jsonl" / "x").touch()
+    result = binary.run(*binary.flags("c1"), "-bundle", str(bundle), "delete", cwd=binary.directory)
+    assert b"Traceback" not in result.stderr
+    if make is os.mkdir:  # a FIFO has no content
+        assert result.returncode and b"ledger.jsonl" in result.stderr and b"not released" in result.stderr
 
 
 def test_delete_removes_stale_socket(binary: Binary) -> None:

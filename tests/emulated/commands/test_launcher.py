@@ -15,7 +15,7 @@ import pytest
 from launcher.linux.build import COMMON, FLAGS, SOURCES, compile_launcher, with_settings
 from launcher.linux.build_interpreter import NoInterpreterError, link_interpreter
 from runhcs.install.linux import python
-from shim.api.bootstrap import BootstrapParams
+from shim.api.bootstrap import BootstrapParams, Extension
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
 from shim.container.ledger import Ledger
@@ -136,8 +136,19 @@ def test_start_for_sandbox_service_equals_python(binary: Binary) -> None:
     assert responses[0] == responses[1] and responses[0].startswith(b'{"version":3,"address":"unix://')
 
 
-def test_supported_options_reach_the_daemon(binary: Binary) -> None:
-    packed = Any(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode()).encode()
+DEBUG_OPTIONS = Any(type_url="containerd.runhcs.v1.Options", value=Options(log_level="debug").encode())
+DEBUG_PARAMS = BootstrapParams(instance_id="c1", namespace=NAMESPACE, log_level=-4)
+PARAMS_WITH_OPTIONS = BootstrapParams(
+    instance_id="c1", namespace=NAMESPACE, extensions=[Extension(value=DEBUG_OPTIONS)]
+)
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [DEBUG_OPTIONS.encode(), DEBUG_PARAMS.encode(), PARAMS_WITH_OPTIONS.encode()],
+    ids=["Any", "BootstrapParams", "BootstrapParams with options"],
+)
+def test_supported_stdin_reaches_the_daemon(binary: Binary, packed: bytes) -> None:
     bundle = binary.bundle()
     os.mkfifo(bundle / "log")
     log = os.open(bundle / "log", os.O_RDWR | os.O_NONBLOCK)
@@ -157,9 +168,9 @@ def test_supported_options_reach_the_daemon(binary: Binary) -> None:
         (Any(type_url="containerd.runc.v1.Options").encode(), b"are not for this runtime"),
         (Any(type_url="x" * (3 << 20)).encode(), b"are not for this runtime"),
         (bytes(11 << 20), b"more than 10 MiB on stdin"),
-        (BootstrapParams(instance_id="c1", namespace=NAMESPACE).encode(), b""),
+        (BootstrapParams(instance_id="c1", namespace=NAMESPACE, containerd_version="é").encode(), b""),
     ],
-    ids=["invalid", "runc options", "large", "too large", "bootstrap"],
+    ids=["invalid", "runc options", "large", "too large", "bootstrap params"],
 )
 def test_unsupported_stdin_reaches_python_unchanged(binary: Binary, stdin: bytes, problem: bytes) -> None:
     bundle = binary.bundle()

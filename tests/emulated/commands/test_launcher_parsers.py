@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from launcher.linux.build import COMMON, FLAGS, HERE
 from shim.__main__ import parse
 from shim.api import task as api
+from shim.api.bootstrap import BootstrapParams, Extension
 from shim.api.runhcs_options import Options
+from shim.api.runtimeoptions import Options as GenericOptions
 from shim.api.wellknown import Any
 from shim.commands import CommandError, Flags, bootstrap, delete, pod_connect
 from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, parse_pod_role
@@ -30,6 +32,15 @@ from shim.ttrpc.core import REQUEST, RESPONSE, encode_frame
 from shim.ttrpc.envelope import encode_request, encode_response, encode_route
 
 RUNHCS = "containerd.runhcs.v1.Options"
+GENERIC = "runtimeoptions.v1.Options"
+# What CRI sends for a runtime under a type that containerd does not know: the table of its configuration.
+CRI_TOML = """SandboxIsolation = 1
+SandboxPlatform = "windows/amd64"
+TypeUrl = "x.v1.Options"
+
+[DefaultContainerAnnotations]
+"io.microsoft.a" = "b"
+"""
 PARSERS = (
     HERE / "address.c", HERE / "files.c", HERE / "sha256.c",
     *COMMON.glob("*.c"),
@@ -165,14 +176,14 @@ def test_pod_role_of_invalid_or_ambiguous_specs_is_unsupported(probe: Probe, tex
 # Runtime options on stdin.
 
 
-def python_accepts(data: bytes) -> bool:
+def python_stdin(data: bytes) -> str:
     flags = Flags()
     flags.id, flags.namespace = "c1", "ns"
     try:
         boot = bootstrap.read(data, flags)
     except CommandError:
-        return False
-    return not boot.socket_dir
+        return "refused"
+    return f"supported{boot.socket_dir}"
 
 
 OPTIONS = st.builds(
@@ -192,8 +203,71 @@ def test_supported_options_are_accepted_by_python(
     if data.draw(st.booleans()):
         at = data.draw(st.integers(0, len(packed)))
         packed = packed[:at] + data.draw(st.binary(max_size=3)) + packed[at + data.draw(st.integers(0, 3)) :]
-    if probe.request(b"o", "c1", packed) == "supported":
-        assert python_accepts(packed)
+    assert probe.request(b"o", "c1", packed) in ("unsupported", python_stdin(packed))
+
+
+TOML = st.lists(
+    st.sampled_from(
+        ['LogLevel = "x"', 'DebugType = "FILE"', "debugtype = 1", '"Log\\u004cevel" = "x"', "VmProcessorCount = 2",
+         "[a]", "x = [[[", "Debug = true", "é = 1", "BootFilesRootPath = 'C:\\boot'"]
+    ),
+    max_size=3,
+).map("\n".join)  # fmt: skip
+EXTENSIONS = st.lists(
+    st.one_of(
+        OPTIONS.map(lambda options: Any(type_url=RUNHCS, value=options.encode())),
+        TOML.map(lambda text: Any(type_url=GENERIC, value=GenericOptions(config_body=text.encode()).encode())),
+        st.builds(Any, type_url=st.sampled_from(["", "x", "a.Options"]), value=st.binary(max_size=4)),
+        st.none(),
+    ),
+    max_size=2,
+)
+PARAMS = st.builds(
+    lambda extensions, **fields: BootstrapParams(**fields, extensions=[Extension(value=value) for value in extensions]),
+    EXTENSIONS, instance_id=st.sampled_from(["c1", "c1", "c1", "c2"]), namespace=st.sampled_from(["ns", "ns", ""]),
+    log_level=st.sampled_from([0, -8, -4, 4, 12, 2**31 - 1]), containerd_version=TEXTS, containerd_binary=TEXTS,
+    socket_dir=st.none() | st.sampled_from(["", "/run/s", "é", "/" * 200]),
+)  # fmt: skip
+
+
+@GENERATED
+@given(params=PARAMS, data=st.data())
+def test_supported_bootstrap_params_are_accepted_by_python(
+    probe: Probe, params: BootstrapParams, data: st.DataObject
+) -> None:
+    packed = params.encode()
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(packed)))
+        packed = packed[:at] + data.draw(st.binary(max_size=3)) + packed[at + data.draw(st.integers(0, 3)) :]
+    assert probe.request(b"o", "c1", packed) in ("unsupported", python_stdin(packed))
+
+
+@pytest.mark.parametrize("log_level", [0, -4, -8, 8])
+@pytest.mark.parametrize(
+    "extensions",
+    [
+        [],
+        [Any(type_url=RUNHCS, value=Options(log_level="debug").encode())],
+        [Any(type_url=GENERIC, value=GenericOptions(type_url="x.v1.Options", config_body=CRI_TOML.encode()).encode())],
+    ],
+    ids=["no options", "runhcs options", "TOML"],
+)
+def test_bootstrap_params_of_containerd_are_supported(probe: Probe, log_level: int, extensions: list[Any]) -> None:
+    params = BootstrapParams(
+        instance_id="c1", namespace="ns", log_level=log_level, containerd_version="v2.3.4",
+        containerd_ttrpc_address="/run/containerd/containerd.sock.ttrpc", containerd_grpc_address="/run/c.sock",
+        containerd_binary="/usr/bin/containerd", extensions=[Extension(value=value) for value in extensions],
+        socket_dir="/run/containerd/s",
+    )  # fmt: skip
+    assert probe.request(b"o", "c1", params.encode()) == "supported/run/containerd/s" == python_stdin(params.encode())
+    for value in extensions:
+        assert probe.request(b"o", "c1", value.encode()) == "supported" == python_stdin(value.encode())
+
+
+def test_toml_that_python_refuses_is_unsupported(probe: Probe) -> None:
+    for text in ('LogLevel = "x"', 'DEBUGTYPE = "FILE"', '"Log\\u004cevel" = "x"', "x = " + "[" * 2000):
+        packed = Any(type_url=GENERIC, value=GenericOptions(config_body=text.encode()).encode())
+        assert probe.request(b"o", "c1", packed.encode()) == "unsupported"
 
 
 def test_all_option_fields_are_supported(probe: Probe) -> None:
@@ -207,7 +281,7 @@ def test_all_option_fields_are_supported(probe: Probe) -> None:
     )  # fmt: skip
     for options in (every, Options()):
         packed = Any(type_url=RUNHCS, value=options.encode()).encode()
-        assert probe.request(b"o", "c1", packed) == "supported" and python_accepts(packed)
+        assert probe.request(b"o", "c1", packed) == "supported" == python_stdin(packed)
         assert probe.request(b"o", RUNHCS, packed) == "unsupported"
 
 

@@ -313,7 +313,7 @@ def test_teardown_while_process_runs(machine: Machine) -> None:
     machine.assert_clean()
 
 
-def test_linux_spec_runs_on_snapshotter_mount(machine: Machine, tmp_path: Path) -> None:
+def test_arguments_reach_the_program_unchanged(machine: Machine, tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "bin").mkdir(parents=True)
     (root / "tmp").mkdir()
@@ -321,17 +321,12 @@ def test_linux_spec_runs_on_snapshotter_mount(machine: Machine, tmp_path: Path) 
     source.write_text('#include <stdio.h>\n#include <stdlib.h>\nint main(int n, char **a)'
                       '{ printf("%d|%s|%s|%s", n, a[1], a[2], getenv("A")); return 0; }')  # fmt: skip
     subprocess.run(["cc", "-static", str(source), "-o", str(root / "bin" / "show")], check=True)
-    spec = {
-        "linux": {},
-        "windows": None,
-        "process": {"args": ["/bin/show", 'a "b\\\\', ""], "cwd": "/", "env": ["A="]},
-        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
-    }
-    container = machine.create(rootfs=[Mount(type="bind", source=str(root), options=["rbind", "rw"])], **spec)
+    process = {"args": ["/bin/show", 'a "b\\\\', ""], "cwd": "C:\\", "env": ["A=1 2"]}
+    container = machine.create(rootfs=[Mount(type="bind", source=str(root), options=["rbind", "rw"])], process=process)
     container.start()
-    process = container.create_process(container.init_parameters(stdin=False, stdout=True, stderr=False))
-    assert read_all(process.stdout) == '3|a "b\\\\||'
-    process.close()
+    init = container.create_process(container.init_parameters(stdin=False, stdout=True, stderr=False))
+    assert read_all(init.stdout) == '3|a "b\\\\||1 2'
+    init.close()
     container.teardown()
     machine.assert_clean()
 

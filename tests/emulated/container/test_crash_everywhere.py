@@ -21,8 +21,10 @@ from shim.ttrpc.status import ClosedError, StatusError
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
+from tests.support.wire_client import WireClient
 
 DELAY = 0.3
+GENERIC_ALL = 0x10000000
 
 
 def lifecycle(shim: Shim, shims: Shims) -> None:
@@ -100,3 +102,21 @@ def expect_clean(shims: Shims, emulator: Emulator, shim: Shim) -> None:
     assert shims.mounts() == [], where
     assert not list((shims.directory / "s").glob("*")), where
     assert Ledger(str(Path(shim.bundle))).entries() == [], where
+
+
+@pytest.mark.parametrize("code", [0x80370110, 0x80070490], ids=["already stopped", "element not found"])
+def test_delete_of_a_system_without_exit_event(shims: Shims, emulator: Emulator, code: int) -> None:
+    """HCS accepts a terminate before it knows that the system has stopped: the error is the operation's result, and no
+    event follows. `delete` opens the system again instead of waiting for the event until its deadline.
+    """
+    shim = shims.start("c1", shims.spec("sleep", "600"))
+    shim.run(rootfs=shims.rootfs())
+    with WireClient(emulator.directory) as other:
+        (system_id,) = (system["Id"] for system in emulator.control("status")["systems"])
+        other.ok("HcsOpenComputeSystem", system_id, number=GENERIC_ALL)  # without it the system would stop by itself
+        shim.kill_daemon()
+        emulator.fault("HcsTerminateComputeSystem", nth=1, error=code)
+        shim.delete_command()
+    terminated = [line["result"] for line in emulator.journal("HcsTerminateComputeSystem")]
+    assert terminated == [f"0x{code:08X}", "0x00000000"]
+    assert not emulator.control("status")["systems"] and not Ledger(str(shim.path)).entries()

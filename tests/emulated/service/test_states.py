@@ -18,6 +18,7 @@ INVALID_STATE = 0x80370105
 NOT_FOUND = 0x8037010E
 EXISTS = 0x8037010F
 ALREADY_STOPPED = 0x80370110
+PROCESS_ALREADY_STOPPED = 0x8037011F
 PROCESS_STOPPED = 0x8037011F
 TIMEOUT = 0x80370118
 INVALID_HANDLE = 0x80070006
@@ -252,6 +253,22 @@ def test_only_requested_streams_exist_and_stdin_can_be_closed(client: WireClient
     process.close()
     quiet = client.ok("HcsCreateProcess", documents.sleeper(0), handle=system)
     assert (quiet.stdin, quiet.stdout, quiet.stderr) == (None, None, None)
+
+
+def test_close_handle_of_a_closed_stdin_is_refused(client: WireClient) -> None:
+    """Closed by the client, in all its duplicates, or by an earlier call."""
+    system = running(client)
+    close = {"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}
+    for closes_first in (True, False):
+        process = client.ok("HcsCreateProcess", {"CommandLine": "cat", "CreateStdInPipe": True}, handle=system)
+        assert process.stdin is not None
+        if closes_first:
+            duplicate = os.dup(process.stdin)
+            os.close(process.stdin)
+            os.close(duplicate)
+        else:
+            client.ok("HcsModifyProcess", close, handle=process.handle)
+        assert client.call("HcsModifyProcess", close, handle=process.handle).hresult == PROCESS_ALREADY_STOPPED
 
 
 def test_streams_are_closed_with_the_last_handle(client: WireClient) -> None:

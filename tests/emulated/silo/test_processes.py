@@ -213,14 +213,6 @@ async def test_large_environment_is_passed() -> None:
 
 
 @in_loop
-async def test_linux_process_gets_exactly_its_arguments_and_environment() -> None:
-    async with running() as silo:
-        arguments = ["/bin/sh", "-c", 'echo "$0" $#; env', "a b", "c"]
-        result = await finished(silo, "", CommandArgs=arguments, Environment={"ONLY": "this"})
-    assert result.out.decode().splitlines() == ["a b 1", "ONLY=this", "PWD=/"]
-
-
-@in_loop
 async def test_console_echo_resize_and_end_of_file() -> None:
     async with running() as silo:
         process = await silo.spawn(

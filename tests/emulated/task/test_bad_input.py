@@ -101,12 +101,6 @@ def test_create_with_unmountable_rootfs_is_refused(shims: Shims, emulator: Emula
     nothing_left(shims, emulator, shim.path)
 
 
-def test_create_with_terminal_and_stderr_is_refused(shims: Shims, emulator: Emulator) -> None:
-    shim = shims.start("c1", shims.spec("sleep", "600"))
-    refused(status.FAILED_PRECONDITION, shim.create, rootfs=shims.rootfs(), terminal=True, stderr="/tmp/nothing-there")
-    nothing_left(shims, emulator, shim.path)
-
-
 def test_create_with_options_of_another_runtime_is_refused(shims: Shims, emulator: Emulator) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     options = PackedAny(type_url="containerd.strange.v1.Options", value=b"")
@@ -141,7 +135,6 @@ def test_exec_with_invalid_process_is_refused(shims: Shims) -> None:
     refused(status.UNKNOWN, shim.call, "Exec", api.ExecProcessRequest(id="c1", exec_id="e1", spec=garbage))
     refused(status.UNKNOWN, shim.exec, "e1", {"args": []})
     refused(status.UNKNOWN, shim.exec, "e1", {"args": ["echo"], "cwd": "here"})
-    refused(status.FAILED_PRECONDITION, shim.exec, "e1", {"args": ["echo"]}, terminal=True, stderr="/tmp/nothing-there")
     refused(status.NOT_FOUND, shim.state, "e1")
     assert "exec-added e1" not in shims.events.received()
 

@@ -340,12 +340,3 @@ def _has_trap(pid: int, number: int, ignored: bool = False) -> bool:
             if line.startswith(prefix):
                 return bool(int(line.split()[1], 16) >> (number - 1) & 1)
     return False
-
-
-def test_linux_spec_runs_on_emulator(shims: Shims) -> None:
-    """The spec that `ctr run` on Linux creates, without a Windows section."""
-    process = {"args": ["sh", "-c", 'exit "$CODE"'], "cwd": "/tmp", "env": ["PATH=/bin", "CODE=9"], "user": {"uid": 0}}
-    spec = {"ociVersion": "1.1.0", "process": process, "root": {"path": "rootfs"}, "linux": {}}
-    shim = shims.start("c1", spec)
-    shim.run(rootfs=shims.rootfs())
-    assert shim.wait().exit_status == 9

@@ -23,18 +23,20 @@ from tests.support.log_fifo import LogFifo
 from tests.support.shims import NAMESPACE, Shim, Shims, refused
 
 FOREVER = ("/bin/sleep", "1000")
+# Pods on this system have Linux containers unless the options say otherwise.
+WINDOWS = pack(Options(sandbox_platform="windows/amd64"))
 
 
 class Sandbox(Shim):
     """A shim started by containerd's shim sandboxer, and a client of its Sandbox service."""
 
     @classmethod
-    def begin(cls, shims: Shims, id: str = "pod", *, options: PackedAny | None = None) -> Sandbox:
+    def begin(cls, shims: Shims, id: str = "pod", *, options: PackedAny = WINDOWS) -> Sandbox:
         bundle = shims.directory / "io.containerd.sandbox.controller.v1.shim" / NAMESPACE / id
         bundle.mkdir(parents=True)
         log = LogFifo(bundle)
         shims.logs.append(log)
-        result = shims.command(id, "start", bundle, stdin=options.encode() if options else b"")
+        result = shims.command(id, "start", bundle, stdin=options.encode())
         assert result.returncode == 0 and not result.stderr, result.stderr
         answer = json.loads(result.stdout)
         assert answer["version"] == 3 and answer["protocol"] == "ttrpc"
@@ -92,7 +94,7 @@ def sandbox(shims: Shims) -> Sandbox:
 
 
 def test_calls_are_logged_at_debug(shims: Shims) -> None:
-    sandbox = Sandbox.begin(shims, options=pack(Options(log_level="debug")))
+    sandbox = Sandbox.begin(shims, options=pack(Options(log_level="debug", sandbox_platform="windows/amd64")))
     sandbox.create_sandbox()
     refused(status.ALREADY_EXISTS, sandbox.create_sandbox)
     sandbox.start_sandbox()

@@ -12,6 +12,7 @@ import pytest
 
 from shim.api.types import Status
 from shim.ttrpc import status
+from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims, refused
 
@@ -119,6 +120,22 @@ def test_close_io_closes_stdin(shims: Shims, pipes: Pipes) -> None:
     pipes.close_stdin()
 
 
+@pytest.mark.parametrize("how", ["end of the client's input", "CloseIO"])
+def test_hcs_accepts_the_close_of_stdin(shims: Shims, pipes: Pipes, emulator: Emulator, how: str) -> None:
+    """It refuses to close a pipe that the shim has closed already, and the process would read no end of its input."""
+    streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"]}
+    shim = run(shims, pipes, "cat", **streams)
+    pipes.write(b"hello\n")
+    if how == "CloseIO":
+        shim.close_io()
+    else:
+        pipes.close_stdin()
+    assert shim.wait().exit_status == 0
+    assert [line["result"] for line in emulator.journal("HcsModifyProcess")] == ["0x00000000"]
+    pipes.close_stdin()
+    pipes.join()
+
+
 def test_exec_has_its_own_stdio(shims: Shims, pipes: Pipes) -> None:
     shim = shims.start("c1", shims.spec("sleep", "600"))
     shim.run(rootfs=shims.rootfs())
@@ -139,11 +156,12 @@ def test_terminal_stdio(shims: Shims, pipes: Pipes) -> None:
     spec = shims.spec("sh", "-c", "stty size; read line; stty size; echo got $line")
     spec["process"].update(terminal=True, consoleSize={"width": 100, "height": 30})
     shim = shims.start("c1", spec)
-    streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"]}
+    # CRI on Linux names a stderr here too, and does not create it.
+    streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"], "stderr": str(shims.directory / "no-stderr")}
     shim.create(rootfs=shims.rootfs(), terminal=True, **streams)
     pipes.begin()
     shim.start()
-    assert shim.state().terminal
+    assert shim.state().terminal and not shim.state().stderr
     eventually(lambda: b"30 100" in pipes.output["stdout"], "the terminal's first size")
     shim.resize(132, 50)
     pipes.write(b"something\n")

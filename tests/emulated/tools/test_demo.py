@@ -88,6 +88,12 @@ def test_json_result_has_all_parts_and_no_leaks(environment: dict[str, str]) -> 
     created = [call for call in pod["calls"] if call["call"] == "HcsCreateComputeSystem"]
     assert created[0]["count"] == 1  # one VM for all
 
+    linux = parts["linux"]
+    assert linux["exit_status"] == 6
+    assert linux["output"].split() == ["GNU/Linux", "CapEff:", "0000000000000020"]
+    assert names(linux, "event") == ["create", "start", "exit", "delete"]
+    assert any(call["call"] == "guest:Create" for call in linux["calls"])
+
     looked_for = {"compute systems", "processes", "mounts", "sockets", "control groups", "bundles, layers", "files"}
     assert set(result["left"]) == looked_for
     assert not any(result["left"].values())

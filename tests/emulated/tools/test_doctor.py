@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from runhcs.doctor import checks
 from runhcs.install.linux import write_launcher
 from runhcs.installation import NAME, ROOT, library
 from tests.support.emulator import Emulator
+from tests.support.lcow_image import make_boot_files
 
 
 def doctor(emulator: Emulator, *arguments: str, **environment: str) -> tuple[int, dict[str, Any]]:
@@ -34,7 +37,7 @@ def doctor(emulator: Emulator, *arguments: str, **environment: str) -> tuple[int
 def test_doctor_on_this_machine(emulator: Emulator) -> None:
     """Except for containerd and the launcher, which need not be installed."""
     _, found = doctor(emulator, RUNHCS_SOCKET_DIR=str(emulator.directory / "s"))
-    for name in ("python", "rights", "namespaces", "overlay", "library", "emulator", "sockets"):
+    for name in ("python", "rights", "namespaces", "overlay", "library", "emulator", "sockets", "linux guest"):
         assert found[name]["outcome"] in ("ok", "note"), found[name]
     assert str(emulator.directory) in found["emulator"]["finding"] and "20348" in found["emulator"]["finding"]
     assert {"cgroups", "containerd", "shim", "config", "wine"} <= set(found)
@@ -134,3 +137,41 @@ def test_hcs_schema_check_on_the_emulator(hcs: Emulator) -> None:
     """The check of Windows nodes that also runs on the emulator."""
     found = checks.hcs_schema()
     assert found.outcome == "ok" and "2." in found.finding
+
+
+def test_missing_programs_of_linux_guests_are_a_warning(emulator: Emulator, tmp_path: Path) -> None:
+    for name in ("sh", "runc"):
+        found_at = shutil.which(name)
+        assert found_at
+        (tmp_path / name).symlink_to(found_at)
+    _, found = doctor(emulator, PATH=str(tmp_path))
+    assert found["linux guest"]["outcome"] == "warn"
+    assert "mkfs.ext4 not in PATH" in found["linux guest"]["finding"]
+    assert "install e2fsprogs" in found["linux guest"]["next_step"]
+
+
+LCOW_CONFIG = """
+version = 3
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runhcs-lcow]
+  runtime_type = "io.containerd.runhcs.v1"
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runhcs-lcow.options]
+    SandboxPlatform = "linux/amd64"
+"""
+
+
+def test_linux_boot_files_are_checked_beside_the_shim(
+    emulator: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "_build", lambda: 20348)
+    monkeypatch.setenv("HCS_EMULATOR_DIR", str(tmp_path / "none"))
+    config = tmp_path / "config.toml"
+    missing = checks.linux_boot_files(str(config), str(tmp_path))
+    assert missing.outcome == "note" and "not found" in missing.finding and "boot files" in missing.next_step
+    config.write_text(LCOW_CONFIG)
+    assert checks.linux_boot_files(str(config), str(tmp_path)).outcome == "warn"
+    make_boot_files(tmp_path / "LinuxBootFiles", ("vmlinux", "rootfs.vhd"))
+    found = checks.linux_boot_files(str(config), str(tmp_path))
+    assert (found.outcome, found.finding) == ("ok", f"vmlinux and rootfs.vhd in {tmp_path / 'LinuxBootFiles'}")
+    (tmp_path / "LinuxBootFiles" / "rootfs.vhd").unlink()
+    partial = checks.linux_boot_files(str(config), str(tmp_path))
+    assert partial.outcome == "warn" and "initrd.img" in partial.finding

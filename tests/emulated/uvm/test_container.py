@@ -52,12 +52,13 @@ def test_container_address_is_published_while_it_exists(vms: VmShims, emulator: 
     shim = vms.start("c1", "sleep", "600")
     vms.create(shim)
     (address,) = (emulator.directory / "hvsock-addresses").iterdir()
-    (reported,) = {
-        entry["answer"]["Properties"]["SystemGUID"]
-        for entry in emulator.journal()
-        if "SystemGUID" in str(entry.get("answer", ""))
-    }
-    assert address.name == reported
+
+    def reported() -> set[str]:
+        """The guest journals an answer after it has sent it."""
+        answers = [entry["answer"] for entry in emulator.journal() if "SystemGUID" in str(entry.get("answer", ""))]
+        return {answer["Properties"]["SystemGUID"] for answer in answers}
+
+    eventually(lambda: reported() == {address.name}, f"the id of {address.name} in the journal")
     assert (emulator.directory / "hvsock" / address.read_text()).is_dir(), "the VM's runtime id"
     shim.start()
     shim.kill(9)

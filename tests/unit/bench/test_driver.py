@@ -163,6 +163,18 @@ def test_timeline_nested_spans() -> None:
     assert phases.timeline(whole, inside) == [("layers", 1.0, 3.0), ("layers/A", 2.0, 1.0), ("B", 5.0, 2.0)]
 
 
+def test_timeline_has_calls_of_hcs_in_the_phase_around_their_operation() -> None:
+    whole = Span("c1", 1, "rpc Start", 0, 9_000_000)
+    inside = [
+        Span("c1", 1, "launch", 1_000_000, 8_000_000), Span("c1", 1, "hcs::System::Start", 2_000_000, 6_000_000),
+        Span("c1", 1, "hcs HcsStartComputeSystem", 2_000_000, 3_000_000),
+        Span("c1", 1, "hcs HcsWaitForOperationResult", 3_000_000, 6_000_000),
+    ]  # fmt: skip
+    assert phases.timeline(whole, inside) == [
+        ("launch", 1.0, 7.0), ("launch/HcsStartComputeSystem", 2.0, 1.0), ("launch/HcsWaitForOperationResult", 3.0, 3.0)
+    ]  # fmt: skip
+
+
 def test_sizes_increase() -> None:
     quick, normal, full = (SIZES[name] for name in ("quick", "normal", "full"))
     assert quick.lifecycle_rounds < normal.lifecycle_rounds < full.lifecycle_rounds

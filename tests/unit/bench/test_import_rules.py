@@ -42,6 +42,8 @@ def test_every_bench_package_has_a_rule() -> None:
     [
         ("wine_lifecycles", "driver", "tests/wine/driver.py"),
         ("wine_lifecycles", "scenarios", "tests/wine/shim_scenarios.py"),
+        ("wine_lifecycles", "linux", "tests/wine/lcow_driver.py"),
+        ("wine", "images", "tests/support/lcow_image.py"),
         ("wine", "support", "tests/wine/conftest.py"),
     ],
 )
@@ -61,6 +63,8 @@ def test_names_of_wine_test_modules_exist(module: str, variable: str, target: st
             if isinstance(node, (ast.FunctionDef, ast.ClassDef))
             else [alias.asname or alias.name for alias in node.names]
             if isinstance(node, ast.ImportFrom)
+            else [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
             else []
         )
     }

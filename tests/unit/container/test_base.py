@@ -63,6 +63,13 @@ def test_teardown_retries_a_stop_that_raised() -> None:
     assert container.steps == ["stop", "stop", "teardown True"]
 
 
+def test_teardown_releases_after_a_stop_that_raises() -> None:
+    container = Recorder()
+    container.error = TypeError("unexpected")
+    container.teardown()
+    assert container.steps == ["stop", "teardown False"]
+
+
 def test_concurrent_teardown_waits_for_stop() -> None:
     container = Recorder()
     container.gate.clear()

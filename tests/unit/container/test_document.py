@@ -145,24 +145,6 @@ class TestGoldenDocuments:
         pipes = [{"ContainerPipeName": "inside", "HostPath": "\\\\.\\pipe\\docker_engine"}]
         assert built({"mounts": given}) == golden(MappedDirectories=directories, MappedPipes=pipes)
 
-    def test_linux_spec_on_emulator(self, tmp_path: Path) -> None:
-        linux = {"resources": {"memory": {"limit": 64 << 20}, "cpu": {"quota": 200_000, "period": 100_000}}}
-        given = [
-            {"destination": "/proc", "type": "proc", "source": "proc"},
-            {"destination": "/dev/shm", "type": "tmpfs", "source": "shm", "options": ["nosuid"]},
-            {"destination": "/data", "type": "bind", "source": str(tmp_path), "options": ["rbind", "ro"]},
-        ]
-        spec = Spec({"linux": linux, "mounts": given, "hostname": "h"})
-        draft = document.draft("c1", spec, mounts.from_spec(spec), 8, no_warning)
-        assert document.complete(draft, Root("/bundle/rootfs"), "")["Container"] == {
-            "GuestOs": {"HostName": "h"},
-            "Storage": {"Path": "/bundle/rootfs"},
-            "MappedDirectories": [{"HostPath": str(tmp_path), "ContainerPath": "/data", "ReadOnly": True}],
-            "Memory": {"SizeInMB": 64},
-            "Processor": {"Maximum": 2500},
-            "RegistryChanges": {"AddValues": [TIMEOUT]},
-        }
-
 
 class TestLimits:
     @staticmethod
@@ -210,22 +192,6 @@ class TestLimits:
         assert memory(0) == {}
         assert memory(1 << 30, "100") == {"SizeInMB": 100}
         assert memory(1 << 30, "0") == {"SizeInMB": 1024}
-
-    @pytest.mark.parametrize(
-        ("cpu", "expected"),
-        [
-            ({"quota": -1}, {}),
-            ({"quota": 50_000}, {"Maximum": 625}),
-            ({"quota": 1}, {"Maximum": 1}),
-            ({"quota": 10_000_000, "period": 1000}, {"Maximum": 10_000}),
-            ({"quota": 50_000, "shares": 1024}, {"Maximum": 625}),
-            ({"shares": 1024}, {"Weight": 1024}),
-            ({"shares": 262_144}, {"Weight": 10_000}),
-        ],
-    )
-    def test_linux_quota_and_shares(self, cpu: dict[str, int], expected: dict[str, int]) -> None:
-        spec = Spec({"linux": {"resources": {"cpu": cpu}}})
-        assert resources.processor(spec, 8, no_warning) == expected
 
     def test_storage_limits_out_of_range_are_refused(self) -> None:
         spec = Spec({"windows": {"resources": {"storage": {"bps": 1 << 31}}}})
@@ -305,11 +271,6 @@ class TestMountRefusals:
             mounts.from_spec(Spec({"windows": {}, "mounts": [mount]}))
         assert message in str(caught.value)
 
-    def test_invalid_linux_mounts_are_refused(self) -> None:
-        mount = {"source": "/tmp", "destination": "data", "type": "bind"}
-        with pytest.raises(InvalidSpec, match="absolute path, such as /data"):
-            mounts.from_spec(Spec({"linux": {}, "mounts": [mount]}))
-
 
 class TestRootFileSystems:
     def plan(self, values: dict[str, Any] | None = None, rootfs: list[Mount] | None = None, bundle: str = "/b") -> Any:
@@ -326,12 +287,12 @@ class TestRootFileSystems:
 
     def test_linux_snapshotter_mounts(self) -> None:
         overlay = Mount(type="overlay", source="overlay", options=["lowerdir=/a", "upperdir=/b", "workdir=/c"])
-        plan = self.plan({"linux": {}, "root": {"path": "rootfs"}}, [overlay])
+        plan = self.plan({"root": {"path": "rootfs"}}, [overlay])
         assert isinstance(plan, SnapshotMounts) and plan.target == "/b/rootfs" and plan.mounts == [overlay]
 
     def test_mounted_root_path(self, tmp_path: Path) -> None:
         (tmp_path / "rootfs").mkdir()
-        relative = self.plan({"linux": {}, "root": {"path": "rootfs"}}, bundle=str(tmp_path))
+        relative = self.plan({"root": {"path": "rootfs"}}, bundle=str(tmp_path))
         assert isinstance(relative, MountedRoot) and relative.path == str(tmp_path / "rootfs")
         volume = self.plan({"root": {"path": VOLUME[:-1]}})
         assert isinstance(volume, MountedRoot) and volume.path == VOLUME

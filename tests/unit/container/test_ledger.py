@@ -54,6 +54,21 @@ def test_entries_are_read_by_another_ledger(tmp_path: Path) -> None:
     assert held(tmp_path) == [("system", {"id": "c1"}), ("mount", {"target": "/x"})]
 
 
+@pytest.mark.parametrize("number", ["²", "٣", "9" * 5000, "-1", "1.0", "", "1e3", " 1"])
+def test_line_with_invalid_number_is_ignored(tmp_path: Path, number: str) -> None:
+    line = f'{{"n":"{number}","enter":"system","id":"x"}}\n'
+    (tmp_path / FILE).write_text(line + '{"n":"4","enter":"system","id":"c1"}\n')
+    assert held(tmp_path) == [("system", {"id": "c1"})]
+    assert Ledger(str(tmp_path)).enter("system", id="c2").number == 5
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_ledger_that_is_no_file_is_refused(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / FILE)
+    with pytest.raises(OSError):
+        Ledger(str(tmp_path))
+
+
 def test_bundle_without_ledger_is_empty(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path / "none")).entries() == []
     assert not (tmp_path / "none").exists()

@@ -131,17 +131,6 @@ class TestDocument:
         assert document(process(commandLine="other", args=["ps"]), container=own) == {"CommandLine": "other"}
         assert document(own, container=own) == {"CommandLine": "server --port 80"}
 
-    def test_linux_process_is_passed_unchanged(self) -> None:
-        section = process(args=["sh", "-c", 'echo "a b"'], env=["E=", "P=/bin", "X"], cwd="/", user={"uid": 1000})
-        assert document(section, linux=True, stdout=True) == {
-            "CommandArgs": ["sh", "-c", 'echo "a b"'],
-            "User": "1000",
-            "WorkingDirectory": "/",
-            "Environment": {"E": "", "P": "/bin"},
-            "CreateStdOutPipe": True,
-        }
-        assert "User" not in document(process(user={"uid": 0}), linux=True)
-
     def test_pause_shell_is_replaced(self) -> None:
         assert keep_alive({"CommandLine": "C:\\Windows\\System32\\cmd.exe", "User": "u"}) == {
             "CommandLine": PAUSE_COMMAND,
@@ -152,32 +141,27 @@ class TestDocument:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        ("values", "linux", "message"),
+        ("values", "message"),
         [
-            ({"args": []}, False, "names no program"),
-            ({"args": None}, False, "names no program"),
-            ({"args": ["", "x"]}, False, "names no program"),
-            ({"args": []}, True, "process.args is empty"),
-            ({"cwd": "work"}, False, "process.cwd is 'work', a relative path"),
-            ({"cwd": "C:work"}, False, "relative path"),
-            ({"cwd": "C:\\work"}, True, "relative path"),
-            ({"args": ["x" * 40_000]}, False, "has 40000 characters and Windows takes 32766"),
-            ({"args": ["x" * 32_767]}, False, "Windows takes 32766"),
-            ({"commandLine": "\U00010000" * 16_384}, False, "has 32768 characters"),
-            ({"args": ["x" * 131_072]}, True, "process.args[0] is longer"),
-            ({"env": ["A=" + "x" * 32_767]}, False, "environment variable A"),
-            ({"env": ["A=" + "x" * 131_072]}, True, "environment variable A"),
-            ({"env": [f"V{n}={'x' * 1000}" for n in range(1000)]}, False, "characters in all"),
-            ({"env": [f"V{n}={'x' * 1000}" for n in range(1000)]}, True, "characters in all"),
-            ({"env": ["A=1\x002"]}, False, "process.env[0] holds a NUL"),
-            ({"args": ["a\0b"]}, False, "holds a NUL"),
-            ({"args": ["a", 1]}, False, "process.args[1] is a number"),
-            ({"consoleSize": {"height": 70_000, "width": 1}}, False, "65535"),
+            ({"args": []}, "names no program"),
+            ({"args": None}, "names no program"),
+            ({"args": ["", "x"]}, "names no program"),
+            ({"cwd": "work"}, "process.cwd is 'work', a relative path"),
+            ({"cwd": "C:work"}, "relative path"),
+            ({"args": ["x" * 40_000]}, "has 40000 characters and Windows takes 32766"),
+            ({"args": ["x" * 32_767]}, "Windows takes 32766"),
+            ({"commandLine": "\U00010000" * 16_384}, "has 32768 characters"),
+            ({"env": ["A=" + "x" * 32_767]}, "environment variable A"),
+            ({"env": [f"V{n}={'x' * 1000}" for n in range(1000)]}, "characters in all"),
+            ({"env": ["A=1\x002"]}, "process.env[0] holds a NUL"),
+            ({"args": ["a\0b"]}, "holds a NUL"),
+            ({"args": ["a", 1]}, "process.args[1] is a number"),
+            ({"consoleSize": {"height": 70_000, "width": 1}}, "65535"),
         ],
     )
-    def test_invalid_process_is_refused(self, values: dict[str, Any], linux: bool, message: str) -> None:
+    def test_invalid_process_is_refused(self, values: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidSpec) as caught:
-            document(process(**values), linux=linux)
+            document(process(**values))
         assert message in str(caught.value)
         assert len(str(caught.value)) < 400  # it does not repeat what is too long
 

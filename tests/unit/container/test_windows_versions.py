@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,20 @@ def test_build_is_read_from_version_file_on_emulator(tmp_path: Path) -> None:
     bind = Mount(type="bind", source=str(root), options=["rbind"])
     assert image_version.build_of(SnapshotMounts([overlay], "/t")) == 17763
     assert image_version.build_of(SnapshotMounts([bind], "/t")) == 17763
+
+
+def test_fifo_as_version_file_or_hive_is_unknown(tmp_path: Path) -> None:
+    """An image may have one there; nobody writes to it."""
+    for layer, parts in (("version", ("Files", "Windows", "os-version")), ("hive", image_version._HIVES[0])):
+        path = tmp_path.joinpath(layer, *parts)
+        path.parent.mkdir(parents=True)
+        os.mkfifo(path)
+        build: list[int] = []
+        layers = WindowsLayers("/s", [str(tmp_path / layer)])
+        reader = threading.Thread(target=lambda: build.append(image_version.build_of(layers)), daemon=True)  # noqa: B023
+        reader.start()
+        reader.join(30)
+        assert build == [0]
 
 
 def test_version_file_is_ignored_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

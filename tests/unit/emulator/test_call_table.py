@@ -26,7 +26,8 @@ _LOCAL = {
     "HANDLE *", "HCS_SYSTEM *", "HCS_PROCESS *", "PWSTR *", "ULONG *", "RTL_OSVERSIONINFOW *",
 }  # fmt: skip
 # The job object calls marshal structures: the handle is the job's name, and the object attributes hold it.
-_MARSHALLED = {"NtOpenJobObject", "NtSetInformationJobObject"}
+# CreateVirtualDisk sends members of its parameters.
+_MARSHALLED = {"NtOpenJobObject", "NtSetInformationJobObject", "CreateVirtualDisk"}
 # Of two numbers of HcsOpenProcess only the pid is sent; the identity of HcsModifyComputeSystem is a number.
 _NUMBERS = {"HcsOpenProcess": 2, "HcsModifyComputeSystem": 0}
 

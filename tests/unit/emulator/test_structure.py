@@ -20,7 +20,7 @@ ORDER = [
     {"silo"},
     {"storage", "network"},
     {"service_properties", "journal", "faults", "latency", "events"},
-    {"handles", "transport", "convert"},
+    {"handles", "transport", "convert", "directory"},
     {"schema"},
     {"errors", "__init__"},
 ]
@@ -59,5 +59,8 @@ def test_imports_point_down() -> None:
 
 
 def test_service_does_not_import_the_vm_worker() -> None:
+    """It may find the program of Microsoft's agent, which is built outside of the VM."""
+    allowed = {"hcs_emulator.vm.linux.gcs.build"}
     for path in SERVICE.rglob("*.py"):
-        assert not any(name.startswith("hcs_emulator.vm") for name in runtime_imports(ast.parse(path.read_text())))
+        imports = set(runtime_imports(ast.parse(path.read_text())))
+        assert not [name for name in imports - allowed if name.startswith("hcs_emulator.vm")], path

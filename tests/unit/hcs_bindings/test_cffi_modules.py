@@ -41,6 +41,13 @@ def test_generated_module_is_current(declarations: str, module: str, tmp_path: P
         ("WC_LAYER_DESCRIPTOR", 32, {"LayerId": 0, "Flags": 16, "Path": 24}),
         ("DriverInfo", 16, {"Flavour": 0, "HomeDir": 8}),
         ("RTL_OSVERSIONINFOW", 276, {"Size": 0, "Build": 12, "ServicePack": 20}),
+        ("VIRTUAL_STORAGE_TYPE", 20, {"DeviceId": 0, "VendorId": 4}),
+        (
+            "CREATE_VIRTUAL_DISK_VERSION2",
+            120,
+            {"MaximumSize": 16, "BlockSizeInBytes": 24, "ParentPath": 40, "OpenFlags": 56, "ResiliencyGuid": 100},
+        ),
+        ("CREATE_VIRTUAL_DISK_PARAMETERS", 128, {"Version": 0, "Version2": 8}),
         ("GUID", 16, {"Data1": 0, "Data2": 4, "Data3": 6, "Data4": 8}),
     ],
 )
@@ -60,7 +67,10 @@ def declared() -> set[str]:
 
 def test_protocols_match_declarations() -> None:
     typed: list[str] = []
-    libraries = ("ComputeCore", "ComputeStorage", "ComputeNetwork", "VmCompute", "CimFs", "Kernel32", "Ole32", "Ntdll")
+    libraries = (
+        "ComputeCore", "ComputeStorage", "ComputeNetwork", "VmCompute", "CimFs", "Kernel32", "Ole32", "Ntdll",
+        "VirtDisk",
+    )  # fmt: skip
     for library in libraries:
         typed += [name for name in vars(getattr(protocols, library)) if name[0].isupper()]
     assert sorted(typed) == sorted(declared())

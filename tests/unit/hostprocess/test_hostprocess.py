@@ -21,11 +21,11 @@ from shim.platform.windows._jobs_cffi import ffi
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def spec(annotations: dict[str, str] | None = None, *, linux: bool = False, **members: Any) -> Spec:
+def spec(annotations: dict[str, str] | None = None, **members: Any) -> Spec:
     return Spec(
         {
             "process": {"args": ["cmd"], **members.pop("process", {})},
-            ("linux" if linux else "windows"): members.pop("section", {}),
+            "windows": members.pop("section", {}),
             "annotations": {HOST_PROCESS: "true", **(annotations or {})},
             **members,
         }
@@ -46,10 +46,6 @@ class TestRootDirectory:
         given_spec = spec({HOST_PROCESS_ROOT: given} if given else {})
         assert paths.root(given_spec, "c1", True) == bound
         assert paths.root(given_spec, "c1", False) == mounted
-
-    def test_root_directory_of_linux_spec(self) -> None:
-        assert paths.root(spec(linux=True), "c1", True) == "/hpc/"
-        assert paths.root(spec({HOST_PROCESS_ROOT: "/srv/x/"}, linux=True), "c1", False) == "/srv/x/c1/"
 
     @pytest.mark.parametrize("given", ["x", "C:", "C:\\", "C:x", "C:\\Windows", "c:\\WINDOWS\\x", "C:\\a\\..\\b"])
     def test_invalid_root_directories_are_refused(self, given: str) -> None:
@@ -74,21 +70,28 @@ class TestRootDirectory:
         assert not paths.is_below("C:\\hpc2", "C:\\hpc\\")
 
     @pytest.mark.parametrize(
-        ("path", "source"),
+        ("path", "source", "parts"),
         [
-            ("C:\\hpc\\kube-proxy", "\\\\?\\Volume{x}\\kube-proxy"),
-            ("c:\\HPC/a/b/", "\\\\?\\Volume{x}\\a\\b"),
-            ("C:\\hpc\\data\\x", "D:\\data\\x"),
-            ("C:\\data", None),
+            ("C:\\hpc\\kube-proxy", "\\\\?\\Volume{x}", ["kube-proxy"]),
+            ("c:\\HPC/a/b/", "\\\\?\\Volume{x}", ["a", "b"]),
+            ("C:\\hpc\\data\\x", "D:\\data", ["x"]),
+            ("C:\\data", None, None),
         ],
     )
-    def test_innermost_mount_and_its_source(self, path: str, source: str | None) -> None:
+    def test_innermost_mount_and_its_source(self, path: str, source: str | None, parts: list[str] | None) -> None:
         bound = [
             mounts.HostMount("\\\\?\\Volume{x}", "C:\\hpc\\", False),
             mounts.HostMount("D:\\data", "C:\\hpc\\data", False),
         ]
         found = mounts.innermost(bound, path)
-        assert (found and found.source_of(path)) == source
+        assert (found and found.source) == source
+        assert (found and found.parts_below(path)) == parts
+
+    @pytest.mark.parametrize("destination", ["C:\\..\\x", "C:\\data\\..\\..\\x", "C:/data/../x"])
+    def test_mount_destination_with_parent_directory_is_refused(self, destination: str) -> None:
+        spec = Spec({"windows": {}, "mounts": [{"source": "/", "destination": destination}]})
+        with pytest.raises(InvalidSpec, match="destination"):
+            mounts.from_spec(spec)
 
     def test_root_directory_on_emulator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HCS_EMULATOR_DIR", "/e")
@@ -153,7 +156,7 @@ class TestCommands:
     def test_environment_merges_case_insensitively(self) -> None:
         own = {"Path": "C:\\win", "USERNAME": "SYSTEM", "TEMP": "C:\\t"}
         given = {"PATH": "C:\\mine", "username": "me", "X": "%CONTAINER_SANDBOX_MOUNT_POINT%\\x"}
-        made = paths.environment(own, given, "C:\\hpc\\", True)
+        made = paths.environment(own, given, "C:\\hpc\\")
         assert made == {
             "TEMP": "C:\\t", "username": "me", "X": "C:\\hpc\\x", "CONTAINER_SANDBOX_MOUNT_POINT": "C:\\hpc\\",
             "PATH": "C:\\mine:/hpc",  # on this host
@@ -171,8 +174,8 @@ class TestIdentity:
             ("NT AUTHORITY\\SYSTEM", Identity(SERVICE, "SYSTEM", "NT AUTHORITY")),
             ("nt authority\\Local Service", Identity(SERVICE, "Local Service", "nt authority")),
             ("system", Identity(SERVICE, "system", "NT AUTHORITY")),
-            ("Operators", Identity(MEMBER, "Operators", ".", "0123456789abcdef0123")),
-            ("BUILTIN\\Operators", Identity(MEMBER, "Operators", ".", "0123456789abcdef0123")),
+            ("Operators", Identity(MEMBER, "Operators", ".", "0123456789abcdef0123456789abcdef")),
+            ("BUILTIN\\Operators", Identity(MEMBER, "Operators", ".", "0123456789abcdef0123456789abcdef")),
             ("corp\\Operators", Identity(ACCOUNT, "Operators", "corp")),
             ("me", Identity(ACCOUNT, "me", ".")),
         ],
@@ -180,7 +183,9 @@ class TestIdentity:
     def test_identity_of_user_names(self, user: str, expected: Identity) -> None:
         given_spec = spec(process={"user": {"username": user}})
         name_of_it = "0123456789abcdef0123456789abcdef"
-        assert identity.from_spec(given_spec, name_of_it, lambda name: name == "Operators") == expected
+        found = identity.from_spec(given_spec, name_of_it, lambda name: name == "Operators")
+        assert found == expected
+        assert found.user == ("0123456789abcdef0123" if found.kind == MEMBER else "")
 
     def test_identity_inherits_shim_user(self) -> None:
         given_spec = spec({HOST_PROCESS_INHERIT_USER: "true"}, process={"user": {"username": "me"}})
@@ -245,15 +250,6 @@ def test_exit_codes_of_signals() -> None:
     assert job_process.exit_code(9, 0) == job_process.TERMINATED
     assert job_process.exit_code(11, 0) == 0xC0000005
     assert job_process.exit_code(15, 0) == 0xC000013A
-
-
-def test_linux_spec_uses_bind_mounts_only(tmp_path: Path) -> None:
-    given = [
-        {"type": "proc", "source": "proc", "destination": "/proc"},
-        {"type": "bind", "source": str(tmp_path), "destination": "/data", "options": ["rbind", "ro"]},
-    ]
-    (only,) = mounts.from_spec(spec(linux=True, mounts=given))
-    assert (only.source, only.destination, only.read_only) == (str(tmp_path), "/data", True)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ without a case here is an error."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from shim.container import credentials, document, mounts
 from shim.hcs_bindings import windows_version
 from shim.hostprocess import identity, paths
 from shim.oci.annotations import container as names
-from shim.oci.annotations import table, unsupported
-from shim.oci.annotations.schema import NO_EFFECT, REFUSED, VM, Annotation
+from shim.oci.annotations import table, unsupported, values
+from shim.oci.annotations.schema import LINUX_VM, NO_EFFECT, REFUSED, VM, WINDOWS_VM, Annotation
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options
@@ -23,7 +24,7 @@ from shim.oci.spec import Spec
 from shim.platform.job_types import INHERIT
 from shim.uvm.windows import hostprocess as host_process_in_vm
 
-CONTAINER_ROWS = [row for row in table.module_rows(names).values() if row.scope != VM]
+CONTAINER_ROWS = [row for row in table.module_rows(names).values() if row.scope not in (VM, WINDOWS_VM, LINUX_VM)]
 OTHER_ROWS = list(table.module_rows(unsupported).values())
 
 
@@ -279,3 +280,12 @@ def test_device_extensions_are_in_the_document(tmp_path: Path, monkeypatch: pyte
         (tmp_path / name).write_text(json.dumps({"namespace": name}))
     document = container({names.DEVICE_EXTENSIONS: f"{tmp_path}/a,{tmp_path}/b"})
     assert document["AdditionalDeviceNamespace"] == {"device_extension": [{"namespace": "a"}, {"namespace": "b"}]}
+
+
+def test_many_unknown_annotations_cause_few_warnings_in_linear_time() -> None:
+    begun = time.process_time()
+    warnings = normalized({f"io.microsoft.unknown.{number}": "x" for number in range(50_000)}).annotations.warnings
+    assert time.process_time() - begun < 10, "quadratic: a minute"
+    assert len(warnings) == values.MAX_WARNINGS + 1
+    assert warnings[-1] == f"{50_000 - values.MAX_WARNINGS} more annotations are ignored or have no effect"
+    assert len(table._logged) <= table._MAX_LOGGED

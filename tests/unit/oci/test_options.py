@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shim import logs
+from shim.api.cri_pod import PodSandboxConfig
 from shim.api.packing import pack
 from shim.api.runhcs_options import Options as Message
 from shim.api.runtimeoptions import Options as GenericOptions
@@ -102,7 +103,7 @@ def scratch_size() -> int:
 def boots_from() -> str:
     request = CreateSandboxRequest(sandbox_id="p1", bundle_path="/no/bundle")
     options = Options(Message(sandbox_isolation=1, boot_files_root_path="/boot"))
-    return sandbox_spec(request, options).windows.texts("layerFolders")[0]
+    return sandbox_spec(request, options, PodSandboxConfig(), "windows").windows.texts("layerFolders")[0]
 
 
 EFFECTS: dict[str, tuple[Callable[[], object], object]] = {
@@ -321,7 +322,8 @@ def test_isolation_of_option_and_spec() -> None:
     ],
 )
 def test_platform_option_must_match_spec(platform: str, sections: dict[str, Any], good: bool) -> None:
-    options = Options(Message(sandbox_platform=platform))
+    isolation = Message.SandboxIsolation.HYPERVISOR  # Linux containers are always in a utility VM
+    options = Options(Message(sandbox_platform=platform, sandbox_isolation=isolation))
     if good:
         normalize_spec(Spec(sections), options)
     else:
@@ -344,3 +346,9 @@ def test_disable_unsafe_sets_four_annotations() -> None:
 def test_disabled_host_process_is_rejected() -> None:
     both = windows(annotations={names.HOST_PROCESS: "1", names.HOST_PROCESS_DISABLED: "t"})
     assert "forbidden here" in str(refusal(normalize_spec, Spec(both), Options()))
+
+
+@pytest.mark.parametrize("text", [b"a = " + b"[" * 3000, b"a = " + b"{b=" * 3000])
+def test_options_nested_too_deeply_are_refused(text: bytes) -> None:
+    with pytest.raises(InvalidSpec, match="nested too deeply"):
+        from_toml(text, "options.toml")

@@ -95,20 +95,18 @@ class TestSection:
 
 class TestKinds:
     @pytest.mark.parametrize(
-        ("sections", "wcow", "lcow", "plain", "isolated"),
+        ("sections", "wcow", "lcow", "isolated"),
         [
-            ({"windows": {}}, True, False, False, False),
-            ({"windows": {"hyperv": {}}}, True, False, False, True),
-            ({"windows": {"hyperv": None}}, True, False, False, False),
-            ({"linux": {}}, False, False, True, False),
-            ({"linux": {}, "windows": {}}, False, True, False, True),
+            ({"windows": {}}, True, False, False),
+            ({"windows": {"hyperv": {}}}, True, False, True),
+            ({"windows": {"hyperv": None}}, True, False, False),
+            ({"linux": {}}, False, True, True),
+            ({"linux": {}, "windows": {}}, False, True, True),
         ],
     )
-    def test_kind_predicates(
-        self, sections: dict[str, Any], wcow: bool, lcow: bool, plain: bool, isolated: bool
-    ) -> None:
+    def test_kind_predicates(self, sections: dict[str, Any], wcow: bool, lcow: bool, isolated: bool) -> None:
         spec = Spec(sections)
-        assert (spec.is_wcow, spec.is_lcow, spec.is_plain_linux, spec.is_isolated) == (wcow, lcow, plain, isolated)
+        assert (spec.is_wcow, spec.is_lcow, spec.is_isolated) == (wcow, lcow, isolated)
 
     @pytest.mark.parametrize(("value", "is_one"), [("true", True), ("True", False), ("1", False), ("false", False)])
     def test_host_process_needs_exactly_true(self, value: str, is_one: bool) -> None:

@@ -13,7 +13,7 @@ import pytest
 from shim.oci.annotations import container as shared
 from shim.oci.annotations import table
 from shim.oci.annotations import vm as names
-from shim.oci.annotations.schema import CONTAINER_IN_VM, NO_EFFECT, REFUSED, VM, Annotation
+from shim.oci.annotations.schema import CONTAINER_IN_VM, NO_EFFECT, REFUSED, VM, WINDOWS_VM, Annotation
 from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options
@@ -24,7 +24,7 @@ from shim.uvm.windows.document import LOG_SERVICE_ID
 from shim.uvm.windows.settings import WindowsVmSettings
 from shim.uvm.windows.vsmb import VsmbShares
 
-ROWS = [row for row in table.rows().values() if row.scope in (VM, CONTAINER_IN_VM)]
+ROWS = [row for row in table.rows().values() if row.scope in (VM, WINDOWS_VM, CONTAINER_IN_VM)]
 OURS = [row for row in ROWS if row in {**vars(shared), **vars(names)}.values()]
 GROUP = "11111111-2222-3333-4444-555555555555"
 BACKED = {names.PHYSICALLY_BACKED: "true"}
@@ -302,11 +302,6 @@ def test_every_row_has_a_case() -> None:
 def test_vm_annotation_that_is_unsupported_is_rejected(row: Annotation) -> None:
     assert refusal({row: "x"}).kind == UNIMPLEMENTED
     Machine({row: ""})
-
-
-@pytest.mark.parametrize("row", [row for row in OURS if row.outcome == NO_EFFECT])
-def test_vm_annotation_without_effect_warns(row: Annotation) -> None:
-    assert f"annotation {row} has no effect" in Machine({row: "x"}).warned[0]
 
 
 # Read only beside another one.

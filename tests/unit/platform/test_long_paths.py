@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import builtins
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -105,3 +108,45 @@ def test_boot_files_with_long_path(root: str) -> None:
     found = boot_files.find([root], f"{root}/scratch")
     found.prepare()
     assert Path(found.scratch).read_text() == "disk"
+
+
+@pytest.fixture
+def windows_files(root: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """shim/platform/windows/files.py on strict functions: every file of a bundle is read and written through it."""
+
+    class Nt(ModuleType):
+        O_BINARY = O_NOINHERIT = 0
+        _getfullpathname = staticmethod(lambda path: path)
+
+        def __getattr__(self, name: str) -> Any:
+            function = getattr(os, name)
+            return strict(function) if callable(function) else function
+
+    def create_file(path: str, *_: int) -> int:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+
+    winapi: Any = ModuleType("_winapi")
+    winapi.CreateFile, winapi.CloseHandle = strict(create_file), os.close
+    monkeypatch.setitem(sys.modules, "_winapi", winapi)
+    monkeypatch.setitem(sys.modules, "nt", Nt("nt"))
+    monkeypatch.delitem(sys.modules, "shim.platform.windows.files", raising=False)
+    import shim.platform.windows as package
+    from shim.platform.windows import files as loaded
+
+    yield loaded
+    sys.modules.pop("shim.platform.windows.files", None)
+    del package.files
+
+
+def test_files_of_a_bundle_with_long_path(root: str, windows_files: Any) -> None:
+    bundle = f"{root}/bundle"
+    windows_files.make_directory(bundle)
+    windows_files.make_directory(bundle)
+    for name in ("config.json", "address", "shim.pid"):
+        windows_files.write_atomic(f"{bundle}/{name}", name.encode())
+        assert windows_files.read(f"{bundle}/{name}", 100) == name.encode()
+    windows_files.close(windows_files.create(f"{bundle}/panic.log"))
+    assert windows_files.size(f"{bundle}/address") == len("address")
+    assert sorted(windows_files.listing(bundle)) == ["address", "config.json", "panic.log", "shim.pid"]
+    windows_files.remove(f"{bundle}/panic.log")
+    assert not os.path.exists(f"{bundle}/panic.log")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hcs_emulator.service.silo.command_line import command_tail, join_arguments, program_candidates, split_arguments
+from hcs_emulator.service.silo.command_line import command_tail, program_candidates, split_arguments
+from shim.container.process_document import quote
 
 ARGUMENTS = st.lists(st.text(st.sampled_from("ab \"\\\t'&%$"), max_size=12), max_size=6)
 PROGRAM = st.text(st.sampled_from("ab\\:. "), min_size=1, max_size=8).filter(lambda name: name.strip() == name)
@@ -16,7 +17,7 @@ PROGRAM = st.text(st.sampled_from("ab\\:. "), min_size=1, max_size=8).filter(lam
 
 @given(PROGRAM, ARGUMENTS)
 def test_quoted_arguments_split_to_the_same(program: str, arguments: list[str]) -> None:
-    line = join_arguments([program, *arguments])
+    line = " ".join(quote(argument) for argument in [program, *arguments])
     if not program.endswith("\\") or " " not in program:  # a program's name has no escapes
         assert split_arguments(line) == [program, *arguments]
 

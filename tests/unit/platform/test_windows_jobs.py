@@ -117,7 +117,7 @@ class Modules:
         for module in (job, job_library, job_process, job_stats, job_users):
             monkeypatch.setattr(module, "ffi", self.ffi)
             monkeypatch.setattr(module, "library", lambda name: self.kernel32)
-        monkeypatch.setattr(job, "start_new_thread", lambda function, arguments: None)  # no messages of the job
+        monkeypatch.setattr(job, "run_soon", lambda function, *arguments: None)  # no messages of the job
         monkeypatch.setattr(job, "administrators_only", lambda: 0x5D)
         monkeypatch.setattr(job_pipes, "administrators_only", lambda: 0x5D)
 
@@ -215,16 +215,25 @@ class Netapi32:
         self.ffi = ffi
         self.refused = refused
         self.users: list[str] = []
+        self.comments: dict[str, str] = {}
         self.members: list[tuple[str, int]] = []
         self._kept: list[Any] = []
 
     def NetUserAdd(self, server: Any, level: int, info: Any, wrong: Any) -> int:
         self.users.append(self.ffi.string(info.Name))
+        self.comments[self.users[-1]] = self.ffi.string(info.Comment)
         return 0
 
     def NetUserGetInfo(self, server: Any, name: str, level: int, buffer: Any) -> int:
-        assert level == 23 and name in self.users
-        info = self.ffi.new("USER_SID *", {"Sid": self.ffi.cast("void *", 0x51D)})
+        if name not in self.users:
+            return 2221
+        if level == 1:
+            text = self.ffi.new("char16_t[]", self.comments[name])
+            info = self.ffi.new("USER_INFO *", {"Comment": text})
+            self._kept.append(text)
+        else:
+            assert level == 23
+            info = self.ffi.new("USER_SID *", {"Sid": self.ffi.cast("void *", 0x51D)})
         self._kept.append(info)
         buffer[0] = info
         return 0
@@ -255,3 +264,39 @@ def test_user_that_cannot_join_the_group_is_removed(modules: Modules, monkeypatc
     with pytest.raises(JobError, match="Operators") as caught:
         modules.users._create_user("c1", "Operators")
     assert caught.value.code == 1387 and accounts.users == []
+
+
+CRI_ID = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    ("id", "comment", "removed"),
+    [
+        (CRI_ID, "", True),  # of Microsoft's shim
+        (CRI_ID, "the night shift", False),
+        (CRI_ID.upper(), "", False),
+        ("administrator", "", False),
+        ("c" * 30, "", False),
+        ("alice", "containerd-shim-runhcs-v1: user of container alice", True),
+        ("a-container-of-ctr-01", "containerd-shim-runhcs-v1: user of container a-container-of-ctr-02", False),
+    ],
+)
+def test_user_of_a_container_is_removed_only_if_recognised(
+    modules: Modules, monkeypatch: pytest.MonkeyPatch, id: str, comment: str, removed: bool
+) -> None:
+    accounts = Netapi32(modules.ffi)
+    monkeypatch.setattr(modules.users, "library", lambda name: accounts)
+    accounts.users, accounts.comments = [id[:20]], {id[:20]: comment}
+    modules.users.remove_container_user(id)
+    assert accounts.users == ([] if removed else [id[:20]])
+    modules.users.remove_container_user("unknown")
+
+
+def test_created_user_is_recognised(modules: Modules, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = Netapi32(modules.ffi)
+    monkeypatch.setattr(modules.users, "library", lambda name: accounts)
+    for container in ("web", CRI_ID):
+        modules.users._create_user(container, "Operators")
+        assert accounts.users == [container[:20]]
+        modules.users.remove_container_user(container)
+        assert accounts.users == []

@@ -32,6 +32,7 @@ class Ffi:
 class Library:
     def __init__(self, refused: str = "") -> None:
         self.refused = refused
+        self.groups: list[str] = []
         self.entries: list[tuple[int, int, int]] = []
         self.set: list[tuple[str, int]] = []
         self.freed: list[int] = []
@@ -43,7 +44,7 @@ class Library:
         place[0] = _system_cffi.ffi.cast("void *", number)
 
     def ConvertStringSidToSidW(self, text: str, sid: Any) -> int:
-        assert text == "S-1-5-83-0"
+        self.groups.append(text)
         self._give(sid, 1)
         return 1
 
@@ -85,8 +86,16 @@ def module(monkeypatch: pytest.MonkeyPatch, library: Library) -> Any:
 def test_vm_group_gets_full_inherited_access(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
     module(monkeypatch, library).grant("C:\\dumps")
+    assert library.groups == ["S-1-5-83-0"]
     assert library.entries == [(GENERIC_ALL, 1, INHERIT)] and library.set == [("C:\\dumps", 4)]
     assert sorted(library.freed) == [1, 3, 4]
+
+
+def test_everyone_may_run_a_shared_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = Library()
+    access = module(monkeypatch, library)
+    access.grant("C:\\pause", access.EVERYONE, access.GENERIC_READ_EXECUTE)
+    assert library.groups == ["S-1-1-0"] and library.entries == [(0xA0000000, 1, INHERIT)]
 
 
 def test_access_that_cannot_be_granted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,13 @@ ALLOWED: dict[str, set[str]] = {
     "uvm": {"api", "container", "hcs_bindings", "logs", "oci", "platform"},
     "task": {"api", "container", "hcs_bindings", "hostprocess", "logs", "oci", "platform", "ttrpc", "uvm"},
     "logs": {"platform"},
-    "commands": {"api", "container", "hcs_bindings", "logs", "oci", "platform", "task", "ttrpc", "uvm"},
+    "telemetry": {"api", "platform", "ttrpc"},
+    "commands": {"api", "container", "hcs_bindings", "logs", "oci", "platform", "task", "telemetry", "ttrpc", "uvm"},
     "__main__": {"commands"},
     "__init__": set(),
 }
 # Leaf modules without dependencies, which every package may import.
-LEAVES = {"version", "lean_json", "spans"}
+LEAVES = {"version", "lean_json", "spans", "threads"}
 
 # Module names that were metaphors of this project, and the term to use instead.
 METAPHORS = {

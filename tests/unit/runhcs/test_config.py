@@ -54,6 +54,9 @@ def printed(*arguments: str) -> str:
         ("runhcs-wcow-hypervisor-3vp5gb", (True, 0, 3, 5120, False)),
         ("runhcs-wcow-hypervisor-20348-reserve-4core", (True, 20348, 4, 8192, True)),
         ("runhcs-wcow-hypervisor-reserve-1core", (True, 0, 1, 2048, True)),
+        ("runhcs-lcow", (True, 0, 0, 0, False, True)),
+        ("runhcs-lcow-2vp4gb", (True, 0, 2, 4096, False, True)),
+        ("runhcs-lcow-reserve-2core", (True, 0, 2, 4096, True, True)),
     ],
 )
 def test_runtime_name_is_parsed(name: str, meaning: tuple[Any, ...]) -> None:
@@ -69,6 +72,7 @@ def test_runtime_name_is_parsed(name: str, meaning: tuple[Any, ...]) -> None:
         ("runhcs-wcow-hypervisor-10.0.20348", "is not the name of a runtime"),
         ("runhcs-wcow-hypervisor-20349x", "give a build"),
         ("runhcs-wcow-process-2vp2gb", "only VMs have a size, so use runhcs-wcow-process, or runhcs"),
+        ("runhcs-lcow-20348", "a Linux guest has no build of Windows, so use runhcs-lcow"),
         ("runhcs-wcow-hypervisor-20348-" + "1" * 60 + "vp2gb", "is not the name of a runtime"),
     ],
 )
@@ -83,7 +87,7 @@ def test_list_prints_the_defaults() -> None:
     for name in (
         "runhcs-wcow-process", "runhcs-wcow-hypervisor", "runhcs-wcow-hypervisor-17763", "runhcs-wcow-hypervisor-1809",
         "runhcs-wcow-hypervisor-20348", "runhcs-wcow-hypervisor-26100", "runhcs-wcow-hypervisor-20348-1vp2gb",
-        "runhcs-wcow-hypervisor-20348-reserve-4core",
+        "runhcs-wcow-hypervisor-20348-reserve-4core", "runhcs-lcow", "runhcs-lcow-2vp4gb",
     ):  # fmt: skip
         assert name in DEFAULTS
     assert [line.split()[0] for line in printed("list").splitlines()] == list(DEFAULTS)
@@ -103,7 +107,8 @@ def runtimes(major: int, *chosen: str) -> dict[str, Any]:
     config = tomllib.loads(printed("containerd", "--version", str(major), *chosen))
     version, plugin = FORMATS[major]
     assert config.keys() == {"version", "plugins"} and config["version"] == version
-    assert config["plugins"].keys() == {plugin}
+    if major == 1:
+        assert config["plugins"].keys() == {plugin}
     section: dict[str, Any] = config["plugins"][plugin]["containerd"]
     if "runhcs-wcow-process" in section["runtimes"]:
         assert section["default_runtime_name"] == "runhcs-wcow-process"
@@ -119,8 +124,10 @@ def test_containerd_config_has_all_default_runtimes(major: int) -> None:
     assert list(found) == list(DEFAULTS)
     for name, section in found.items():
         assert section["runtime_type"] == "io.containerd.runhcs.v1"
-        assert section["container_annotations"] == ["io.microsoft.container.*", "io.microsoft.wcow.*"]
-        wanted = "io.microsoft.virtualmachine.*" if "hypervisor" in name else names.SANDBOX_OS_VERSION
+        assert "io.microsoft.container.*" in section["container_annotations"]
+        own = "io.microsoft.lcow.*" if "lcow" in name else "io.microsoft.wcow.*"
+        assert own in section["container_annotations"]
+        wanted = names.SANDBOX_OS_VERSION if "process" in name else "io.microsoft.virtualmachine.*"
         assert wanted in section["pod_annotations"]
 
 
@@ -166,6 +173,30 @@ def test_process_runtime_of_a_build_sets_its_version() -> None:
     normalize_spec(Spec({"windows": {}}), Options())
 
 
+def test_linux_runtime_has_snapshotter_sandboxer_and_platform() -> None:
+    config = tomllib.loads(printed("containerd", "runhcs-lcow-2vp4gb", "runhcs-wcow-process"))
+    found = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"]["runhcs-lcow-2vp4gb"]
+    assert (found["snapshotter"], found["sandboxer"]) == ("windows-lcow", "shim")
+    assert found["options"] == {
+        "SandboxIsolation": 1, "SandboxPlatform": "linux/amd64", "VmProcessorCount": 2, "VmMemorySizeInMb": 4096
+    }  # fmt: skip
+    assert config["plugins"]["io.containerd.cri.v1.images"] == {
+        "runtime_platforms": {"runhcs-lcow-2vp4gb": {"platform": "linux/amd64", "snapshotter": "windows-lcow"}}
+    }
+
+
+def test_linux_runtime_for_containerd_1_has_snapshotter_and_sandbox_mode() -> None:
+    found = runtimes(1, "runhcs-lcow")["runhcs-lcow"]
+    assert (found["snapshotter"], found["sandbox_mode"]) == ("windows-lcow", "shim") and "sandboxer" not in found
+
+
+def test_linux_runtime_on_the_emulator_uses_the_default_snapshotter() -> None:
+    config = tomllib.loads(printed("containerd", "--emulator", "runhcs-lcow"))
+    assert config["plugins"].keys() == {"io.containerd.cri.v1.runtime"}
+    found = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"]["runhcs-lcow"]
+    assert "snapshotter" not in found and found["sandboxer"] == "shim"
+
+
 # YAML.
 
 
@@ -181,7 +212,7 @@ def test_every_runtime_class_is_valid() -> None:
         assert one["handler"] == one["metadata"]["name"]
         assert one["scheduling"]["nodeSelector"]["kubernetes.io/os"] == "windows"
         assert one["scheduling"]["tolerations"][0]["effect"] == "NoSchedule"
-        assert ("overhead" in one) == ("hypervisor" in one["handler"])
+        assert ("cpu" in one["overhead"]["podFixed"]) == ("process" not in one["handler"])
 
 
 def test_runtime_class_has_node_selector_and_overhead() -> None:
@@ -189,8 +220,17 @@ def test_runtime_class_has_node_selector_and_overhead() -> None:
     assert one["scheduling"]["nodeSelector"]["node.kubernetes.io/windows-build"] == "10.0.17763"
     assert one["overhead"]["podFixed"] == {"memory": "512Mi", "cpu": "100m"}
     assert reserved["overhead"]["podFixed"]["memory"] == "4096Mi"
+    (linux,) = classes("runhcs-lcow-2vp4gb")
+    assert linux["overhead"]["podFixed"] == {"memory": "128Mi", "cpu": "100m"}
+    assert "node.kubernetes.io/windows-build" not in linux["scheduling"]["nodeSelector"]
     (plain,) = classes("runhcs-wcow-process")
     assert "node.kubernetes.io/windows-build" not in plain["scheduling"]["nodeSelector"]
+
+
+def test_runtime_class_for_the_emulator_selects_linux_nodes() -> None:
+    for one in classes("--emulator", "runhcs-lcow-2vp4gb", "runhcs-wcow-process-20348"):
+        runtime_class_schema.check(one)
+        assert one["scheduling"] == {"nodeSelector": {"kubernetes.io/os": "linux"}}
 
 
 def test_node_build_overrides_the_node_selector() -> None:

@@ -25,6 +25,28 @@ REPORT: dict[str, Any] = {
 }  # fmt: skip
 
 
+ESCAPES = "a\x1b]0;title\x07b\x1b[2Jc\rd\x9be\u202ef"
+
+
+def test_control_characters_are_shown_not_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show(f"{ESCAPES}\n\tend")
+    console.show(ESCAPES, to_stderr=True)
+    console.print_table(("ID",), [(ESCAPES,)])
+    console.print_tree("title", {ESCAPES: {"name": ESCAPES, "list": [ESCAPES]}})
+    out, err = capsys.readouterr()
+    assert all(char.isprintable() or char in "\n\t" for char in out + err)
+    assert out.startswith("a\\x1b]0;title\\x07b") and "\n\tend\n" in out
+
+
+def test_control_characters_do_not_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    console.print_table(("ID",), [(ESCAPES,)])
+    console.print_tree("title", {ESCAPES: {"name": ESCAPES}})
+    assert "\x1b]0" not in screen.getvalue() and "\x1b[2J" not in screen.getvalue() and "\x9b" not in screen.getvalue()
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from runhcs.install import windows
+from runhcs.install import installer, windows
+from runhcs.install.interfaces import InstallError
 from runhcs.install.windows import LIBRARY, PROGRAM, TOOL
 
 CONFIG = "version = 2\n\n[grpc]\n  address = 'x'\n"
@@ -60,7 +61,7 @@ class FakeWindows:
 
     def restart(self, service: str) -> None:
         if self.restart_error:
-            raise windows.InstallError(self.restart_error)
+            raise InstallError(self.restart_error)
         self.restarts.append(service)
         self.pid = 100 + len(self.restarts)
 
@@ -112,8 +113,8 @@ class Node:
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(windows, "STANDBY_SECONDS", 0.1)
-    monkeypatch.setattr(windows, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(installer, "STANDBY_SECONDS", 0.1)
+    monkeypatch.setattr(installer, "POLL_SECONDS", 0.01)
     return Node(tmp_path)
 
 

@@ -34,6 +34,19 @@ class TestPod:
         pod.call("Shutdown", api.ShutdownRequest(id="pod"))
         assert pod.shutdown_requested.wait(60)
 
+    def test_shutdown_of_a_workload_stops_the_shim_after_the_last_delete(self, pod: Harness) -> None:
+        pod.run("pod")
+        pod.run("w1")
+        pod.kill(9, id="pod", all=True)
+        pod.wait(id="w1")
+        pod.wait(id="pod")
+        pod.delete(id="pod")
+        pod.call("Shutdown", api.ShutdownRequest(id="w1"))
+        assert not pod.shutdown_requested.wait(0.2), "the workload is not deleted"
+        pod.delete(id="w1")
+        pod.call("Shutdown", api.ShutdownRequest(id="w1"))
+        assert pod.shutdown_requested.wait(60)
+
     def test_duplicate_id_is_refused(self, pod: Harness) -> None:
         pod.run("pod")
         refused(status.ALREADY_EXISTS, pod.create, "pod")

@@ -10,6 +10,7 @@ from shim.api import task as api
 from shim.api.types import Status
 from shim.api.wellknown import Any as PackedAny
 from shim.hcs_bindings import windows_version
+from shim.hcs_bindings.errors import HcsError
 from shim.task.process import UNKNOWN_EXIT
 from shim.ttrpc import status
 from tests.support.eventually import eventually
@@ -226,6 +227,17 @@ class TestKill:
         shim.kill(9)
         assert shim.wait().exit_status == UNKNOWN_EXIT
 
+    def test_failed_kill_is_reported_and_the_task_keeps_running(
+        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("shim.task.process.LOST_EXIT_TIMEOUT", 0.05)
+        process = shim.run()
+        shim.containers["c1"].errors["terminate"] = HcsError(0x80004005, "hcs::Process::Terminate c1:100")
+        assert "hcs::Process::Terminate" in refused(status.UNKNOWN, shim.kill, 9)
+        assert shim.state().status == Status.RUNNING
+        process.exit(3)
+        assert shim.wait().exit_status == 3
+
     def test_kill_all_signals_every_process(self, shim: Harness) -> None:
         init = shim.run()
         execs = [shim.run_exec("e1"), shim.run_exec("e2")]
@@ -372,7 +384,7 @@ class TestPause:
         assert "resume" in shim.containers["c1"].calls
 
     def test_pause_not_supported_by_hcs(self, shim: Harness) -> None:
-        from shim.hcs_bindings.errors import NOT_SUPPORTED, HcsError
+        from shim.hcs_bindings.errors import NOT_SUPPORTED
 
         shim.run()
         shim.containers["c1"].errors["pause"] = HcsError(NOT_SUPPORTED, "hcs::System::Pause c1")

@@ -22,6 +22,7 @@ def recording() -> Iterator[None]:
 class Call:
     def __init__(self, payload: bytes) -> None:
         self.payload = payload
+        self.metadata: list[tuple[str, str]] = []
 
 
 def taken() -> list[reading.Span]:

@@ -13,6 +13,7 @@ from shim.api import task as api
 from shim.api.types import Status
 from shim.api.wellknown import Any as PackedAny
 from shim.api.wire import Message
+from shim.hcs_bindings.errors import OPERATION_TIMEOUT, HcsError
 from shim.task import exit_record
 from shim.task.pod import Role
 from shim.task.process import NOT_EXITED, ZERO_TIME
@@ -326,6 +327,36 @@ class TestDelete:
         process.exit(6)
         assert shim.wait().exit_status == 6
         assert shim.delete().exit_status == 6
+
+
+class TestTimeoutOfHcs:
+    def test_start_fails_with_deadline_exceeded(self, shim: Harness) -> None:
+        shim.create()
+        shim.containers["c1"].errors["start"] = HcsError(OPERATION_TIMEOUT, "hcs::System::Start c1")
+        assert "OPERATION_TIMEOUT" in refused(status.DEADLINE_EXCEEDED, shim.start)
+
+    @pytest.mark.parametrize(
+        ("method", "request_", "call"),
+        [
+            ("Stats", api.StatsRequest(id="c1"), "properties"),
+            ("Pids", api.PidsRequest(id="c1"), "properties"),
+            (
+                "Update",
+                api.UpdateTaskRequest(
+                    id="c1",
+                    resources=PackedAny(type_url="x/WindowsResources", value=b'{"memory": {"limit": 536870912}}'),
+                ),
+                "modify",
+            ),
+        ],
+    )
+    def test_request_fails_with_deadline_exceeded(
+        self, shim: Harness, method: str, request_: Message, call: str
+    ) -> None:
+        shim.run()
+        shim.containers["c1"].errors[call] = HcsError(OPERATION_TIMEOUT, f"hcs::System::{method} c1")
+        assert "OPERATION_TIMEOUT" in refused(status.DEADLINE_EXCEEDED, shim.call, method, request_)
+        assert shim.state().status == Status.RUNNING
 
 
 class TestShutdown:

@@ -118,6 +118,10 @@ class TestStats:
         assert metrics.cpu is not None and metrics.memory is not None and metrics.pids is not None
         assert (metrics.cpu.usage_usec, metrics.cpu.user_usec) == (3125000, 2031250)
         assert (metrics.memory.usage, metrics.pids.current) == (73400320, 3)
+        assert metrics.memory.usage_limit == (1 << 64) - 1  # none
+        assert metrics.memory_events is not None  # the kubelet reads the count of OOM kills
+        limited = cgroups_v2.Metrics.decode(cgroup_metrics(STATISTICS, 3, 1 << 26).value)
+        assert limited.memory is not None and limited.memory.usage_limit == 1 << 26
 
     def test_stats_in_each_state(self, shim: Harness) -> None:
         shim.create()

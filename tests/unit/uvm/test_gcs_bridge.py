@@ -155,6 +155,79 @@ def test_malformed_frame_closes_bridge(link: Link) -> None:
     assert "violated the bridge protocol" in str(link.end)
 
 
+ILL_TYPED = {
+    "Result": ["x", [1], {}, True, 1.0, 1e300, 1 << 32, -(1 << 31) - 1, "Infinity"],
+    "ErrorMessage": [5, ["x"], {}],
+    "ErrorRecords": [5, "x", {}, [1], [None], [{"Message": 5}]],
+    "ExitCode": ["x", [1], {}, False, 1.5, 1 << 40],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in ILL_TYPED.items() for value in values])
+def test_ill_typed_member_of_response_closes_bridge(link: Link, name: str, value: Any) -> None:
+    """The reader must not end while the bridge counts as open, and every call must get its error."""
+    ended: list[BridgeError | None] = []
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, lambda _, error: ended.append(error))
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, lambda _, error: ended.append(error))
+    link.guest.answer(link.guest.request(), {"Result": 0, name: value})
+    assert link.closed.wait(60)
+    assert "violated the bridge protocol" in str(link.end)
+    assert ended == [link.end, link.end]
+    with pytest.raises(BridgeError):
+        link.bridge.call(protocol.START, {})
+
+
+@pytest.mark.parametrize("text", ["Infinity", "NaN", "1e999", "9" * 5000])
+def test_number_that_is_not_json_closes_bridge(link: Link, text: str) -> None:
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, lambda _, error: None)
+    request = link.guest.request()
+    body = f'{{"ExitCode":{text}}}'.encode()
+    link.guest.sock.sendall(protocol.frame(protocol.RESPONSE, request.procedure, request.id, body))
+    assert link.closed.wait(60)
+    assert "violated the bridge protocol" in str(link.end)
+
+
+def test_ill_typed_notification_closes_bridge(link: Link) -> None:
+    body = {"ContainerId": ["c1"]}
+    link.guest.sock.sendall(protocol.encode(protocol.NOTIFICATION, protocol.CONTAINER_NOTIFICATION, 0, body))
+    assert link.closed.wait(60)
+    assert "ContainerId" in str(link.end) and link.notifications == []
+
+
+def test_callback_that_raises_closes_bridge_and_fails_other_calls(link: Link) -> None:
+    """The safety net of the reader: whatever a callback raises, nothing waits for a bridge without a reader."""
+    ended: list[BridgeError | None] = []
+
+    def fail(body: Body | None, error: BridgeError | None) -> None:
+        raise KeyError("unexpected")
+
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, fail)
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, lambda _, error: ended.append(error))
+    link.guest.answer(link.guest.request(), {"ExitCode": 0})
+    assert link.closed.wait(60)
+    assert "could not be processed: KeyError" in str(link.end)
+    assert ended == [link.end]
+
+
+def test_close_with_callback_that_raises_fails_other_calls(link: Link) -> None:
+    ended: list[BridgeError | None] = []
+
+    def fail(body: Body | None, error: BridgeError | None) -> None:
+        raise KeyError("unexpected")
+
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, fail)
+    link.bridge.submit(protocol.WAIT_FOR_PROCESS, {}, lambda _, error: ended.append(error))
+    with pytest.raises(KeyError):
+        link.bridge.close()
+    assert ended == [link.end] and link.closed.is_set()
+
+
+def test_request_that_cannot_be_encoded_leaves_no_call(link: Link) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        link.bridge.call(protocol.START, {"Text": "\ud800"})
+    assert link.bridge._calls == {}
+
+
 def test_request_from_guest_closes_bridge(link: Link) -> None:
     link.guest.sock.sendall(protocol.encode(protocol.REQUEST, protocol.START, 0, {}))
     assert link.closed.wait(60)

@@ -18,6 +18,7 @@ from shim.oci.annotations import vm as names
 from shim.oci.spec import Spec
 from shim.platform import time_zone
 from shim.platform.linux.hvsocket import Stream
+from shim.task.stats.messages import windows_statistics
 from shim.uvm.gcs import connection, protocol
 from shim.uvm.gcs.connection import GcsConnection
 from shim.uvm.windows.boot_files import BootFiles
@@ -213,6 +214,16 @@ def test_process_that_exited_before_the_wait(script: Script, answer: dict[str, i
     assert reported.wait(60) and codes == [code]
 
 
+def test_failure_that_a_linux_guest_explains_has_only_its_words(script: Script) -> None:
+    system = {"RuntimeOsType": "Linux"}
+    script.answers["NegotiateProtocol"] = {"Version": 4, "Capabilities": system}
+    script.gcs.negotiate("linux", 60)
+    words = "failed to create container: runc create failed: exec: no-such: executable file not found in $PATH"
+    script.answers["Create"] = {"Result": -2147467259, "ErrorMessage": words, "ErrorRecords": [{"Message": "x"}]}
+    error = refused(lambda: script.gcs.create_container("c1", {}))
+    assert str(error) == f"guest RPC failure: {words}" and error.code == 0x80004005
+
+
 def test_failed_response_raises_hcs_error(script: Script) -> None:
     record = {"Result": -1, "Message": "no such container", "ModuleName": "gcs"}
     script.answers["Start"] = {"Result": -1070137074, "ErrorMessage": "x", "ErrorRecords": [record]}  # 0xC037010E
@@ -221,6 +232,104 @@ def test_failed_response_raises_hcs_error(script: Script) -> None:
     assert str(error).startswith("guest RPC failure: Start c1: ") and "no such container" in str(error)
     script.answers["GetProperties"] = {"Properties": "nonsense"}
     assert refused(lambda: script.gcs.properties("c1")).code == errors.UNEXPECTED
+
+
+@pytest.mark.parametrize(
+    ("procedure", "answer", "call"),
+    [
+        ("NegotiateProtocol", {"Version": "4"}, lambda gcs: gcs.negotiate("windows", 10)),
+        ("NegotiateProtocol", {"Version": 4, "Capabilities": [1]}, lambda gcs: gcs.negotiate("windows", 10)),
+        (
+            "NegotiateProtocol",
+            {"Version": 4, "Capabilities": {"GuestDefinedCapabilities": "x"}},
+            lambda gcs: gcs.negotiate("windows", 10),
+        ),
+        (
+            "NegotiateProtocol",
+            {"Version": 4, "Capabilities": {"RuntimeOsType": 5}},
+            lambda gcs: gcs.negotiate("windows", 10),
+        ),
+        ("ExecuteProcess", {"ProcessId": "1001"}, lambda gcs: gcs.execute("c1", {}, {})),
+        ("GetProperties", {"Properties": {}}, lambda gcs: gcs.properties("c1")),
+        ("DumpStacks", {"GuestStacks": ["x"]}, lambda gcs: gcs.stacks(10)),
+        ("ModifySettings", {"Result": None, "ErrorRecords": 5}, lambda gcs: gcs.modify_vm("Network", "Remove", {})),
+        ("ShutdownGraceful", {"Result": "x"}, lambda gcs: gcs.shut_down_container("c1", force=False)),
+    ],
+)
+def test_ill_typed_response_raises_hcs_error_and_ends_connection(
+    script: Script, procedure: str, answer: dict[str, Any], call: Callable[[GcsConnection], Any]
+) -> None:
+    exited = threading.Event()
+    codes: list[int] = []
+    script.silent = {"WaitForProcess"}
+    script.gcs.on_container_exit("c1", exited.set)
+    script.gcs.on_process_exit("c1", 1, codes.append)
+    script.answers[procedure] = answer
+    assert errors.is_already_stopped(refused(lambda: call(script.gcs)))
+    assert exited.wait(60) and codes == [-1] and script.gcs.is_closed
+    assert "violated the bridge protocol" in script.closed[0]
+
+
+@pytest.mark.parametrize("answer", [{"ExitCode": [1]}, {"ExitCode": "x"}, {"Result": "x"}, {"Result": [1]}])
+def test_ill_typed_exit_reports_unknown_exit_and_ends_connection(script: Script, answer: dict[str, Any]) -> None:
+    codes: list[int] = []
+    reported = threading.Event()
+    script.answers["WaitForProcess"] = answer
+    script.gcs.on_process_exit("c1", 1001, lambda code: (codes.append(code), reported.set()))
+    assert reported.wait(60) and codes == [-1]
+    assert errors.is_already_stopped(refused(lambda: script.gcs.start_container("c1")))
+
+
+def test_properties_nested_too_deeply_raise_hcs_error(script: Script) -> None:
+    script.answers["GetProperties"] = {"Properties": "[" * 30000}
+    assert refused(lambda: script.gcs.properties("c1")).code == errors.UNEXPECTED
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"SystemGUID": 5},
+        {"Statistics": [1]},
+        {"Statistics": {"Uptime100ns": "x"}},
+        {"Statistics": {"Uptime100ns": 1 << 70}},
+        {"Statistics": {"Timestamp": 5}},
+        {"Statistics": {"Processor": "x"}},
+        {"Statistics": {"Processor": {"TotalRuntime100ns": 1.5}}},
+        {"Statistics": {"Memory": {"MemoryUsageCommitBytes": -1}}},
+        {"Statistics": {"Storage": {"ReadSizeBytes": True}}},
+        {"ProcessList": {}},
+        {"ProcessList": [5]},
+        {"ProcessList": [{"ProcessId": [1]}]},
+        {"ProcessList": [{"ImageName": 5}]},
+        {"ProcessList": [{"UserTime100ns": "x"}]},
+    ],
+)
+def test_ill_typed_properties_raise_hcs_error(script: Script, properties: dict[str, Any]) -> None:
+    """Only this call fails: what the guest says about a container is of no use, but everything else goes on."""
+    script.answers["GetProperties"] = {"Properties": json.dumps(properties)}
+    assert refused(lambda: script.gcs.properties("c1")).code == errors.UNEXPECTED
+    assert not script.gcs.is_closed
+
+
+def test_null_in_properties_counts_as_absent(script: Script) -> None:
+    given = {"Statistics": {"Uptime100ns": None, "Processor": {"TotalRuntime100ns": None}}, "ProcessList": None}
+    script.answers["GetProperties"] = {"Properties": json.dumps(given)}
+    found = script.gcs.properties("c1")
+    assert found["Statistics"] == {"Processor": {}} and not found["ProcessList"]
+    assert windows_statistics(found["Statistics"]).uptime_ns == 0
+
+
+def test_exit_callback_that_raises_does_not_keep_others_from_being_called(script: Script) -> None:
+    exited: list[str] = []
+
+    def fail() -> None:
+        raise KeyError("unexpected")
+
+    script.gcs.on_container_exit("c1", fail)
+    script.gcs.on_container_exit("c2", lambda: exited.append("c2"))
+    with pytest.raises(KeyError):
+        script.gcs.close()
+    assert exited == ["c2"] and len(script.closed) == 1
 
 
 def test_shutdown_timeout_keeps_connection_open(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,10 @@ READ_ONLY = {"ReadOnly": True, "ShareRead": True, "CacheIo": True, "PseudoOplock
 CONTROLLER = "VirtualMachine/Devices/Scsi/df6d0690-79e5-55b6-a5ec-c1e2f77f580a/Attachments"
 
 
+# What cmd does not take for part of a name.
+SPECIAL = '&|<>^%(),;=!"`$\n\t*?:'
+
+
 class Host:
     """Records requests to the host and to the guest in one list; fails those that contain `fails`."""
 
@@ -144,7 +148,9 @@ class TestScsiDisks:
             ("Add", f"{CONTROLLER}/1", {"Type": "VirtualDisk", "Path": "a.vhdx"}),
             ("guest Add", "MappedVirtualDisk", mapped),
         ]
-        assert host.requests[4][2] == {"Type": "VirtualDisk", "Path": "b.vhdx", "ReadOnly": True}
+        # Rights are granted for every use, as Microsoft's shim does.
+        assert [request[:2] for request in host.requests[3:5]] == [("grant", "a.vhdx"), ("grant", "b.vhdx")]
+        assert host.requests[5][2] == {"Type": "VirtualDisk", "Path": "b.vhdx", "ReadOnly": True}
         del host.requests[:]
         first.release()
         assert not host.requests
@@ -250,6 +256,9 @@ class TestMounts:
             ({"source": "hugepages://2M/x", "destination": "C:\\x"}, "sandbox://"),
             ({"source": "sandbox://../x", "destination": "C:\\x"}, "plain path"),
             ({"source": "sandbox://", "destination": "C:\\x"}, "plain path"),
+            *(({"source": f"sandbox://a{char}b", "destination": "C:\\x"}, "plain path") for char in SPECIAL),
+            ({"source": "sandbox://x&set>C:\\pwned.txt&rem", "destination": "C:\\x"}, "plain path"),
+            ({"source": "sandbox://a/ . /b", "destination": "C:\\x"}, "plain path"),
             ({"source": "evd://x", "destination": "C:\\x", "type": "extensible-virtual-disk"}, "evd://"),
             ({"source": "evd://x", "destination": "C:\\x"}, "evd://"),
             ({"source": "virtual-disk://", "destination": "C:\\x"}, "names no disk"),
@@ -260,6 +269,11 @@ class TestMounts:
     def test_invalid_mounts_are_refused(self, mount: dict[str, Any], word: str) -> None:
         with pytest.raises(InvalidSpec, match=word):
             mounts.MountPlan(Spec({"mounts": [mount]}), "pod")
+
+
+    @pytest.mark.parametrize("path", ["shared", "a b/c-d_e.f", "kubernetes.io~empty-dir/x", "Verzeichnis/größe"])
+    def test_sandbox_mount_of_plain_path_is_accepted(self, path: str) -> None:
+        mounts.MountPlan(Spec({"mounts": [{"source": f"sandbox://{path}", "destination": "C:\\x"}]}), "pod")
 
 
 class TestDevices:

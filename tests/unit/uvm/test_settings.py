@@ -239,6 +239,17 @@ def test_hvsocket_service_annotations() -> None:
     )
     assert case.devices["HvSocket"]["HvSocketConfig"]["ServiceTable"] == {GUID: settings}
     assert "nonsense" in case.warnings[0]
+    odd = {"disabled": True, "AllowWildcardBinds": False, "Unknown": 1}
+    wrong = {"AllowWildcardBinds": "yes"}
+    case = Case(
+        {
+            names.HVSOCKET_SERVICE + GUID: json.dumps(odd),
+            names.HVSOCKET_SERVICE + GUID.replace("1", "2"): json.dumps(wrong),
+            names.HVSOCKET_SERVICE + "z" + GUID[1:]: "{}",
+        }
+    )
+    assert case.devices["HvSocket"]["HvSocketConfig"]["ServiceTable"][GUID] == {"Disabled": True}
+    assert len([line for line in case.warnings if names.HVSOCKET_SERVICE in line]) == 2
     none = Case({names.FORWARD_LOGS: "false"})
     assert none.devices["HvSocket"]["HvSocketConfig"] == {"DefaultBindSecurityDescriptor": ADMINISTRATORS}
 
