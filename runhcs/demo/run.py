@@ -136,9 +136,9 @@ def _wait_for_interrupt(workspace: Workspace, screen: Screen) -> None:
             ("runhcs emulator fault add --call HcsCreateProcess --nth 1 --error 0x80070005", ""),
             (f"ctr run --rm --runtime {ctr.RUNTIME} --config hello.json hello", "this one fails"),
         ]
-    for command, comment in lines:
-        screen.suggestion(command, comment)
     try:
+        for command, comment in lines:
+            screen.suggestion(command, comment)
         signal.pause()
     except KeyboardInterrupt:
         screen.line()

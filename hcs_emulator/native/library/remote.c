@@ -36,14 +36,16 @@ HRESULT remote_get(struct library *library, HANDLE handle, enum kind kind, struc
     HRESULT code = handles_get(&library->handles, handle, kind, &object);
     if (FAILED(code))
         return code;
-    *remote = (struct remote *)object;
+    struct remote *found = (struct remote *)object;
     uint64_t deadline = deadline_in(OPENING_MILLISECONDS);
-    while ((*remote)->state == REMOTE_OPENING && !object->closed &&
-           condition_wait(&(*remote)->resolved, &library->lock, deadline))
+    while (found->state == REMOTE_OPENING && !object->closed &&
+           condition_wait(&found->resolved, &library->lock, deadline))
         continue;
-    code = state_code(*remote);
+    code = state_code(found);
     if (FAILED(code))
         object_release(object);
+    else
+        *remote = found; /* a caller that starts from NULL releases only what it holds */
     return code;
 }
 

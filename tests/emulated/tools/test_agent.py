@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from shim.telemetry import MAX_QUEUED
 from tests.support.agent import Agent
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
@@ -106,7 +107,8 @@ def test_stopped_agent_delays_no_task_and_drops_are_counted(tools: ToolShims, ag
     try:
         shim = run(tools, "c1", "cmd", "/c", "exit 0")
         shim.wait()
-        for _ in range(600):  # more records than the shim's queue takes
+        # More records than a report in flight and the queue together can hold.
+        for _ in range(2 * MAX_QUEUED + 1):
             shim.state()
         shim.delete()
     finally:
