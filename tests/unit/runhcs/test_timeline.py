@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +9,10 @@ import pytest
 
 from runhcs.timeline import page, text
 from runhcs.timeline.rows import Timeline, timeline
+from tests.support.browser import layout, rgb
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m"
 SCRIPT = """
-<script>
 for (const details of document.querySelectorAll('details')) details.open = true;
 const page = document.documentElement, bars = [...document.querySelectorAll('.track i')];
 const found = {overflow: page.scrollWidth - page.clientWidth, images: document.images.length,
@@ -29,7 +22,6 @@ const found = {overflow: page.scrollWidth - page.clientWidth, images: document.i
   widths: bars.map(bar => bar.getBoundingClientRect().width), colours: new Set(bars.map(
     bar => getComputedStyle(bar).backgroundColor)).size};
 page.dataset.found = JSON.stringify(found);
-</script>
 """
 
 
@@ -87,25 +79,10 @@ def test_empty_history_is_rendered() -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "dark"), [(1300, False), (390, True)])
 def test_page_in_browser(width: int, dark: bool, tmp_path: Path) -> None:
-    if CHROMIUM is None:
-        report = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        report("the layout of the timeline needs a browser: apt-get install chromium")
     content = page.render(shown(), "1")
     assert "http" not in content and "<script" not in content
-    path = tmp_path / "trace.html"
-    path.write_text(content.replace("</head>", f"<style>html{{width:{width}px}}</style></head>") + SCRIPT)
-    done = subprocess.run(
-        [
-            str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--hide-scrollbars", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={max(width, 500)},900",
-            f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--dump-dom", path.as_uri(),
-        ],
-        capture_output=True, text=True, check=True, timeout=110,
-    )  # fmt: skip
-    match = re.search(r'data-found="([^"]*)"', done.stdout)
-    assert match is not None, done.stderr[-2000:]
-    found = json.loads(unescape(match[1]))
+    found = layout(content, SCRIPT, tmp_path, width, dark)
     paper = page.DARK_PAPER if dark else page.LIGHT_PAPER
-    assert found["ground"] == f"rgb({', '.join(str(int(paper[at : at + 2], 16)) for at in (1, 3, 5))})"
+    assert found["ground"] == rgb(paper)
     assert found["ink"] != found["ground"] and found["overflow"] <= 0 and found["images"] == 0
     assert found["outside"] == 0 and len(found["widths"]) == 5 and min(found["widths"]) >= 2 and found["colours"] == 3
