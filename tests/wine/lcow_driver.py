@@ -22,7 +22,7 @@ from shim.api.wire import Message
 from shim.platform.windows import endpoint
 from shim.task.sandbox_service import SANDBOX
 from shim.ttrpc.client import Client
-from tests.parity.lcow_scenarios import process, spec
+from tests.parity.lcow_specs import process, spec
 from tests.wine.driver import TIMEOUT, Events, Pipe, Shim, main
 from tests.wine.shim_scenarios import refused, shut_down, wait_event
 
