@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "node-install": ("runhcs.node.command", "keep the shim installed on a node of Kubernetes, as a DaemonSet"),
     "ps": ("runhcs.ps", "list the shims of this machine and their tasks"),
     "selftest": ("runhcs.selftest.command", "run containers on this node and verify what the shim needs of it"),
+    "soak": ("runhcs.soak.command", "run containers for hours and verify that nothing grows or gets lost"),
     "stacks": ("runhcs.stacks", "dump the thread stacks of shims and of their VMs' guests"),
     "top": ("runhcs.top.command", "show the shims of this machine live: CPU, memory, calls in progress, errors"),
     "trace": ("runhcs.timeline.command", "show the lifecycle of a container as a timeline"),

@@ -47,9 +47,13 @@ class EventEndpoint:
     def __init__(self, address: str) -> None:
         self.address = address
         self.topics: list[str] = []
-        listener = endpoint.listen(f"unix://{address}" if host.IS_EMULATED else address)
-        self._server = Server({SERVICE: {"Forward": Method.inline(self._forward)}})
-        threading.Thread(target=self._server.serve, args=(endpoint.Listener(listener),), daemon=True).start()
+        self._server = self._serve()
+
+    def _serve(self) -> Server:
+        listener = endpoint.listen(f"unix://{self.address}" if host.IS_EMULATED else self.address)
+        server = Server({SERVICE: {"Forward": Method.inline(self._forward)}})
+        threading.Thread(target=server.serve, args=(endpoint.Listener(listener),), daemon=True).start()
+        return server
 
     def _forward(self, call: Call) -> bytes:
         envelope = ForwardRequest.decode(call.payload).envelope
@@ -65,6 +69,11 @@ class EventEndpoint:
         """The kinds, once there are so many, or after a timeout."""
         wait_until(lambda: len(self.topics) >= count, timeout)
         return self.kinds
+
+    def restart(self) -> None:
+        """As containerd does: shims keep their events and send them when it is back."""
+        self.close()
+        self._server = self._serve()
 
     def close(self) -> None:
         self._server.shutdown(2)

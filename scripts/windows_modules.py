@@ -22,8 +22,8 @@ SCRIPTS = ROOT / "launcher" / "windows"
 # The roots: all of the shim, since the ledger imports modules by name, and the commands of runhcs that Windows has.
 ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.events",
          "runhcs.explain", "runhcs.gc", "runhcs.inspect", "runhcs.install.command", "runhcs.ps",
-         "runhcs.scratch.command", "runhcs.selftest.command", "runhcs.stacks", "runhcs.timeline.command",
-         "runhcs.top.command", "traceback")  # fmt: skip
+         "runhcs.scratch.command", "runhcs.selftest.command", "runhcs.soak.command", "runhcs.stacks",
+         "runhcs.timeline.command", "runhcs.top.command", "traceback")  # fmt: skip
 # Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
 EXCLUDED = (
     "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.bench",

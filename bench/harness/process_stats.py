@@ -1,10 +1,10 @@
-"""Memory, threads and descriptors of processes, from /proc."""
+"""The metrics of processes, and their sums."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
+
+from runhcs.process_stats import process_stats
 
 # Metric -> unit and kind.
 METRICS = {
@@ -14,20 +14,6 @@ METRICS = {
     "threads": ("", "count"),
     "descriptors": ("", "count"),
 }
-
-
-def process_stats(pid: int) -> dict[str, float]:
-    rollup = {}
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
-        name, value, *_ = line.split()
-        rollup[name.rstrip(":")] = float(value)
-    return {
-        "PSS": rollup["Pss"],
-        "RSS": rollup["Rss"],
-        "private": rollup["Private_Dirty"] + rollup["Private_Clean"],
-        "threads": float(len(os.listdir(f"/proc/{pid}/task"))),
-        "descriptors": float(len(os.listdir(f"/proc/{pid}/fd"))),
-    }
 
 
 def total_stats(pids: Iterable[int]) -> dict[str, float]:

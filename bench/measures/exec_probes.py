@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from bench.harness import bundles
 from bench.harness.context import FAILURES, SuiteContext
 from bench.harness.driver import Shim
-from bench.harness.process_stats import process_stats
+from runhcs.process_stats import process_stats
 
 # Unit, limit of growth per probe, and the number of probes from which the limit applies. Memory has a tolerance:
 # allocators round up, and a garbage-collected heap reaches its size slowly.

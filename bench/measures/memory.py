@@ -9,7 +9,8 @@ from bench.harness import standby
 from bench.harness.candidates import Candidate
 from bench.harness.context import SuiteContext
 from bench.harness.driver import Shim
-from bench.harness.process_stats import METRICS, process_stats, total_stats
+from bench.harness.process_stats import METRICS, total_stats
+from runhcs.process_stats import process_stats
 
 # Time for background work of the last call to finish.
 SETTLE_SECONDS = 1.0

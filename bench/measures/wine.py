@@ -23,11 +23,12 @@ from typing import Any
 from bench.harness.context import WARM_UP, RunContext
 from bench.harness.goals import WINE_COLD, WINE_GO, WINE_STANDBY
 from bench.harness.prerequisites import CHECKOUT, PrerequisiteError
-from bench.harness.process_stats import METRICS, process_stats
+from bench.harness.process_stats import METRICS
 from bench.harness.sizes import count
 from bench.measures.overhead import overhead_seconds
 from bench.measures.wine_driver import SHIM, Container, Driver, LifecycleError, Shim
 from bench.report.results import CandidateInfo
+from runhcs.process_stats import process_stats
 
 PROCESS = Container("wine", "process")
 HYPERVISOR = Container("wine hypervisor", "hypervisor")

@@ -12,7 +12,8 @@ from typing import Any
 
 from attrs import frozen
 
-from bench.harness.process_stats import process_stats, total_stats
+from bench.harness.process_stats import total_stats
+from runhcs.process_stats import process_stats
 
 SHIM = "containerd-shim-runhcs-v1.exe"
 STANDBY_TIMEOUT = 60.0

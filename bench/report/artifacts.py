@@ -13,7 +13,8 @@ from attrs import asdict
 from bench.report import exports, html, tables, terminal
 from bench.report.results import Run
 from bench.report.results_json import load, to_document
-from bench.report.statistics import ratio, slope, summary
+from bench.report.statistics import ratio, summary
+from runhcs.charts.slope import slope
 
 DEFAULT = Path("bench-results")
 ENV_KEYS = ("began", "command", "settings", "seed", "baseline", "candidates", "environment")

@@ -6,11 +6,12 @@ import random
 from collections.abc import Sequence
 from statistics import median
 
-from bench.report import svg
 from bench.report.results import Measure, Run, Series, Timeline, Trend
-from bench.report.statistics import Interval, enough_samples, percentile, ratio, slope, summary
-from bench.report.svg import WIDTH, Scale
+from bench.report.statistics import enough_samples, percentile, ratio, summary
 from bench.report.tables import number, ratio_text, typical_phases
+from runhcs.charts import svg
+from runhcs.charts.slope import Interval, slope
+from runhcs.charts.svg import WIDTH, Scale
 
 # Above this number of samples only every n-th of the sorted ones is drawn, and always the extremes.
 MAX_DOTS = 250

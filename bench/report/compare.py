@@ -18,8 +18,9 @@ from attrs import frozen
 from bench.report import gate, terminal
 from bench.report.results import Measure, Run
 from bench.report.results_json import load
-from bench.report.statistics import MIN_SAMPLES, Interval, ratio, ratio_of_ratios
+from bench.report.statistics import MIN_SAMPLES, ratio, ratio_of_ratios
 from bench.report.tables import Table
+from runhcs.charts.slope import Interval
 
 COMPARED_ENVIRONMENT = (
     "machine", "processor", "processors", "kernel", "governor", "python", "emulator latency profile",
@@ -76,9 +77,7 @@ def changes(before: Run, after: Run) -> list[Change]:
 
 
 def table(found: list[Change], baseline: str) -> Table:
-    rows = [
-        [one.measure.title, one.candidate, str(one.plain), str(one.relative or "-"), one.verdict] for one in found
-    ]
+    rows = [[one.measure.title, one.candidate, str(one.plain), str(one.relative or "-"), one.verdict] for one in found]
     return Table("after / before, ratio of medians", ["", "", "plain", f"relative to {baseline}", ""], rows)
 
 

@@ -15,7 +15,8 @@ from attrs import Attribute, field, frozen
 from attrs.validators import min_len
 
 from bench.report.results import Measure, Run, Violation
-from bench.report.statistics import MIN_SAMPLES, Interval, ratio, slope
+from bench.report.statistics import MIN_SAMPLES, ratio
+from runhcs.charts.slope import Interval, slope
 
 
 def _positive(_: Any, attribute: Attribute[float], value: float) -> None:

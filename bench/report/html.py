@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from statistics import median
 
-from bench.report import charts, gate, style, tables
+from bench.report import charts, gate, tables
 from bench.report.results import Measure, Run, Series, Trend
 from bench.report.statistics import CONFIDENCE, MIN_SAMPLES
+from runhcs.charts import style
 
 # Measures per ratio chart; more would not fit on a screen.
 MAX_IN_FOREST = 10
@@ -98,7 +99,7 @@ def grid(columns: Sequence[str], rows: Sequence[Sequence[str]], words: int = 0, 
     head = "".join(f'<th scope="col">{escape(one)}</th>' for one in columns)
     body = ""
     for row in rows:
-        cells = (f'<td{" class=words" if place <= words else ""}>{escape(cell)}</td>' for place, cell in enumerate(row))
+        cells = (f"<td{' class=words' if place <= words else ''}>{escape(cell)}</td>" for place, cell in enumerate(row))
         body += f"<tr>{''.join(cells)}</tr>"
     return (
         f'<details><summary>{escape(name)}</summary><div class="wide"><table><thead><tr>{head}</tr></thead>'

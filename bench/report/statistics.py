@@ -1,4 +1,4 @@
-"""Statistics of samples: distribution, ratio of medians to a baseline, slope, each with a confidence interval.
+"""Statistics of samples: distribution and ratio of medians to a baseline, each with a confidence interval.
 
 Medians, because a busy machine has long tails. Bootstrap intervals, because the distribution is unknown. Seeded, so
 that the same samples always give the same interval.
@@ -6,7 +6,6 @@ that the same samples always give the same interval.
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,34 +13,12 @@ from statistics import fmean, median, stdev
 
 from attrs import frozen
 
+from runhcs.charts.slope import Interval
+
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-# Above this number of points a slope is computed from averages of neighbours, since every pair of points counts.
-MAX_SLOPE_POINTS = 250
-NORMAL_975 = 1.959964
 # The range of n samples contains the median with probability 1 - 2 / 2**n: below six samples that is less than 95 %.
 MIN_SAMPLES = 6
-
-
-@frozen
-class Interval:
-    """An estimate and its 95 % confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return self.text(".2f")
-
-    def text(self, form: str) -> str:
-        return f"{self.value:{form}} [{self.low:{form}}, {self.high:{form}}]"
-
-    def contains(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-    def as_list(self) -> list[float]:
-        return [self.value, self.low, self.high]
 
 
 @frozen
@@ -145,36 +122,3 @@ def ratio_of_ratios(
             resampled.append((a / b) / (c / d))
     a, b, c, d = map(median, sets)
     return _interval((a / b) / (c / d), resampled)
-
-
-def slope(points: Sequence[tuple[float, float]]) -> Interval | None:
-    """Growth per x: the Theil-Sen estimator (median of the slopes of all pairs) with Sen's 95 % interval.
-
-    A step while caches fill affects few of the pairs, and so changes the result little; a leak affects all pairs.
-    """
-    return _slope(tuple(_downsample(points)))
-
-
-@lru_cache(1024)
-def _slope(points: tuple[tuple[float, float], ...]) -> Interval | None:
-    slopes = sorted(
-        (later[1] - earlier[1]) / (later[0] - earlier[0])
-        for number, earlier in enumerate(points)
-        for later in points[number + 1 :]
-        if later[0] != earlier[0]
-    )
-    if not slopes:
-        return None
-    n = len(points)
-    spread = NORMAL_975 * math.sqrt(n * (n - 1) * (2 * n + 5) / 18)
-    low = max(int((len(slopes) - spread) / 2), 0)
-    high = min(math.ceil((len(slopes) + spread) / 2), len(slopes) - 1)
-    return Interval(median(slopes), slopes[low], slopes[high])
-
-
-def _downsample(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    size = -(-len(points) // MAX_SLOPE_POINTS)
-    if size <= 1:
-        return list(points)
-    blocks = [points[begin : begin + size] for begin in range(0, len(points), size)]
-    return [(fmean(x for x, _ in block), fmean(y for _, y in block)) for block in blocks]

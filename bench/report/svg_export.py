@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.report import charts, html, style, svg
+from bench.report import charts, html
 from bench.report.results import Run
 from bench.report.results_json import load
+from runhcs.charts import style, svg
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

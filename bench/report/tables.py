@@ -9,7 +9,8 @@ from attrs import asdict, frozen
 
 from bench.report.gate import grouped_violations
 from bench.report.results import Measure, Run, Series, Trend
-from bench.report.statistics import MIN_SAMPLES, enough_samples, ratio, slope, summary
+from bench.report.statistics import MIN_SAMPLES, enough_samples, ratio, summary
+from runhcs.charts.slope import slope
 
 COLUMNS = ("min", "p50", "p90", "p99", "mean", "sd")
 FEW_SAMPLES = f"?: fewer than {MIN_SAMPLES} samples, the interval is not reliable"

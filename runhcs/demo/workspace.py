@@ -71,12 +71,12 @@ class Workspace:
 
     # The emulator.
 
-    def start_emulator(self) -> None:
+    def start_emulator(self, has_journal: bool = True) -> None:
         command = [sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.hcs)]
+        command += ["--journal", str(self.journal_path)] if has_journal else []
         with (self.hcs / "service.log").open("wb") as log:
             self.service = subprocess.Popen(
-                [*command, "--journal", str(self.journal_path)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, start_new_session=True,
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.env, start_new_session=True,
             )  # fmt: skip
         deadline = time.monotonic() + START_TIMEOUT
         while True:

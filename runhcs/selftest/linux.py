@@ -11,21 +11,21 @@ from threading import Event
 from runhcs import emulator
 from runhcs.demo import DemoError
 from runhcs.demo.workspace import Workspace, check_prerequisites, mounts_below
-from runhcs.selftest.node import PREFIX, Node, NodeError
+from runhcs.selftest.node import Node, NodeError
 
 POLL_SECONDS = 0.1
 
 
-def open_linux_node(args: argparse.Namespace) -> Node:
+def open_linux_node(args: argparse.Namespace, prefix: str) -> Node:
     """On the emulator in HCS_EMULATOR_DIR if it runs, else on a private one."""
     given = os.environ.get("HCS_EMULATOR_DIR", "")
     try:
         check_prerequisites()
-        workspace = Workspace(prefix=f"runhcs-{PREFIX}-")
+        workspace = Workspace(prefix=f"runhcs-{prefix}-")
         try:
             directory = given if given and _runs(given) else str(workspace.hcs)
             if directory != given:
-                workspace.start_emulator()
+                workspace.start_emulator(has_journal=False)
         except BaseException:
             workspace.remove()
             raise

@@ -1,4 +1,4 @@
-"""The node under test: its shim, its layers, and the directory in which the selftest creates everything."""
+"""The node under test: its shim, its layers, and the directory in which the selftest, or a soak, creates everything."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ class Node:
     emulator: str = ""
     #: A directory of an SMB share; "" if none is given.
     smb: str = ""
+    prefix: str = PREFIX
     recording: Recording = field(factory=Recording)
     close: Callable[[], None] = lambda: None
     _numbers: Any = field(factory=lambda: itertools.count(1))
 
     def new_id(self, kind: str) -> str:
         """An id that no other run uses: systems, pipes and jobs are named by it."""
-        return f"{PREFIX}-{os.getpid()}-{next(self._numbers)}-{kind}"
+        return f"{self.prefix}-{os.getpid()}-{next(self._numbers)}-{kind}"
 
     def image(self) -> list[str]:
         """The layers. Raises StepSkipped."""
@@ -80,16 +81,17 @@ class Node:
         return found
 
 
-def open_node(args: argparse.Namespace) -> Node:
-    """Raises NodeError."""
+def open_node(args: argparse.Namespace, prefix: str = PREFIX) -> Node:
+    """`prefix` is that of its directory and of all ids. Raises NodeError."""
     node: Node
     if host.IS_EMULATED:
         from runhcs.selftest.linux import open_linux_node
 
-        node = open_linux_node(args)
+        node = open_linux_node(args, prefix)
     else:
         from runhcs.selftest.windows import open_windows_node
 
-        node = open_windows_node(args)
+        node = open_windows_node(args, prefix)
     node.smb = args.smb
+    node.prefix = prefix
     return node

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import win32security
 
 from runhcs.installation import NAME
-from runhcs.selftest.node import PREFIX, Node, NodeError
+from runhcs.selftest.node import Node, NodeError
 from shim.platform.windows import endpoint
 from shim.platform.windows.pipe import PipeStream, dial
 
@@ -44,7 +44,7 @@ _SIGNATURES = (
 )
 
 
-def open_windows_node(args: argparse.Namespace) -> Node:
+def open_windows_node(args: argparse.Namespace, prefix: str) -> Node:
     program = args.shim or os.path.join(os.path.dirname(os.path.abspath(sys.executable)), f"{NAME}.exe")
     if not os.path.exists(program):
         raise NodeError(f"{program} is missing: unpack the whole distribution, or use --shim")
@@ -52,7 +52,7 @@ def open_windows_node(args: argparse.Namespace) -> Node:
     missing = [path for path in layers if not os.path.isdir(path)]
     if missing:
         raise NodeError(f"no layer is in {', '.join(missing)}: --layers DIR names a snapshot of containerd")
-    directory = Path(tempfile.mkdtemp(prefix=f"runhcs-{PREFIX}-"))
+    directory = Path(tempfile.mkdtemp(prefix=f"runhcs-{prefix}-"))
     no_layers = "" if layers else f"containerd has unpacked no base layer of a Windows image in {SNAPSHOTS}"
 
     def close() -> None:

@@ -102,6 +102,14 @@ class Machine:
             assert self._service.poll() is None and time.monotonic() < deadline, log_text
             time.sleep(0.05)
 
+    def base_layer(self) -> str:
+        """An image for `runhcs selftest` and `runhcs soak`, from which a utility VM can boot."""
+        base = self.drive / "selftest-base"
+        (base / "Files").mkdir(parents=True, exist_ok=True)
+        (base / "UtilityVM" / "Files").mkdir(parents=True, exist_ok=True)
+        (base / "UtilityVM" / "SystemTemplate.vhdx").touch()
+        return r"C:\selftest-base"
+
     def run(self, *command: str, input: bytes = b"", timeout: float = TIMEOUT) -> subprocess.CompletedProcess[bytes]:
         """Run a Windows program until it exits, with stdout and stderr in one."""
         return self.wine.run(*command, input=input, timeout=timeout)

@@ -44,14 +44,11 @@ FAILED = {
 
 @pytest.fixture
 def selftest(machine: Machine) -> Any:
-    base = machine.drive / "selftest-base"
-    (base / "Files").mkdir(parents=True, exist_ok=True)
-    (base / "UtilityVM" / "Files").mkdir(parents=True, exist_ok=True)
-    (base / "UtilityVM" / "SystemTemplate.vhdx").touch()
+    base = machine.base_layer()
 
     def run(*arguments: str) -> tuple[int, dict[str, Any]]:
         done = machine.run(
-            r"C:\node\runhcs.exe", "selftest", "--json", "--layers", r"C:\selftest-base", *arguments, timeout=TIMEOUT
+            r"C:\node\runhcs.exe", "selftest", "--json", "--layers", base, *arguments, timeout=TIMEOUT
         )
         text = done.stdout.decode(errors="replace")
         start = text.find("{\r\n")

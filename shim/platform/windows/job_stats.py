@@ -132,7 +132,7 @@ def process_list(job: Any) -> list[Document]:
     if not members:
         return []
     entries = []
-    for info in _all_processes():
+    for info in all_processes():
         pid = int(info.ProcessId)
         if pid not in members:
             continue
@@ -153,7 +153,8 @@ def process_list(job: Any) -> list[Document]:
     return sorted(entries, key=lambda entry: str(entry["CreateTimestamp"]))
 
 
-def _all_processes() -> Iterator[Any]:
+def all_processes() -> Iterator[Any]:
+    """Of the machine."""
     size = 1 << 18
     while True:
         buffer = ffi.new("char[]", size)

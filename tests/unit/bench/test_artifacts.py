@@ -18,13 +18,14 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.__main__ import main
-from bench.report import artifacts, charts, exports, html, style, svg, svg_export
+from bench.report import artifacts, charts, exports, html, svg_export
 from bench.report.compare import changes, environment_differences
 from bench.report.gate import Bound
 from bench.report.results import Measure, Run
 from bench.report.results_json import load
 from bench.report.statistics import summary
 from bench.runner import judge
+from runhcs.charts import style, svg
 from tests.unit.bench.test_results import full_run
 
 SPACE = "{http://www.w3.org/2000/svg}"

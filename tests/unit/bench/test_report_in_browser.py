@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.report import html, style
+from bench.report import html
+from runhcs.charts import style
 from tests.support.browser import layout, rgb
 from tests.unit.bench.test_results import full_run
 

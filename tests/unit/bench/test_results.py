@@ -15,6 +15,7 @@ from attrs import evolve
 from bench.report import artifacts, gate, html, statistics, tables
 from bench.report.results import CandidateInfo, Measure, ResultsError, Run
 from bench.report.results_json import SCHEMA, from_document, load, to_document
+from runhcs.charts.slope import slope
 
 
 def full_run() -> Run:
@@ -180,13 +181,13 @@ def test_ratio_interval_narrows_with_samples_and_is_deterministic() -> None:
 
 def test_slope_finds_leak_but_no_step_or_noise() -> None:
     chance = random.Random(2)
-    leak = statistics.slope([(x, 9000 + 0.5 * x + chance.gauss(0, 10)) for x in range(1000)])
+    leak = slope([(x, 9000 + 0.5 * x + chance.gauss(0, 10)) for x in range(1000)])
     assert leak is not None and 0.45 < leak.low <= leak.value <= leak.high < 0.55
-    noise = statistics.slope([(x, 9000 + chance.gauss(0, 10)) for x in range(1000)])
+    noise = slope([(x, 9000 + chance.gauss(0, 10)) for x in range(1000)])
     assert noise is not None and abs(noise.value) < 0.01 and noise.low < 0.005
-    step = statistics.slope([(x, 9000.0 if x < 30 else 9400.0) for x in range(1000)])
+    step = slope([(x, 9000.0 if x < 30 else 9400.0) for x in range(1000)])
     assert step is not None and step.value == 0
-    assert statistics.slope([(1, 2)]) is None
+    assert slope([(1, 2)]) is None
 
 
 def bound(text: str, is_maximum: bool = True) -> gate.Bound:

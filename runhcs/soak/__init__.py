@@ -1,0 +1,1 @@
+"""`runhcs soak`: containers for hours, and whether anything grows or gets lost."""
