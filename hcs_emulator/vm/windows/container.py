@@ -27,6 +27,8 @@ from hcs_emulator.vm.windows.resources import Resources
 
 SHUTDOWN_TIMEOUT = 5.0
 LONGEST_SHUTDOWN = 600.0
+# Of exited processes: who asks later gets no code.
+MAX_EXIT_CODES = 1024
 STREAMS = (("StdIn", "CreateStdInPipe"), ("StdOut", "CreateStdOutPipe"), ("StdErr", "CreateStdErrPipe"))
 
 
@@ -44,7 +46,7 @@ class GuestContainer:
         self.silo_started: Callable[[int], None] = lambda _: None
         self._resources = resources
         self._instance = instance
-        #: Of processes that have exited, by pid.
+        #: Of the last processes that have exited, by pid.
         self.exit_codes: dict[int, int] = {}
         self._processes: dict[int, asyncio.Future[int]] = {}
         self._running: dict[int, SiloProcess] = {}
@@ -158,6 +160,7 @@ class GuestContainer:
             _close(connections)
             raise
         self._relay(process, connections)
+        self.exit_codes.pop(process.pid, None)  # of an earlier process with this pid
         self._processes[process.pid] = process.exited
         self._running[process.pid] = process
         process.exited.add_done_callback(lambda exited: self._forget(process.pid, exited.result()))
@@ -167,6 +170,8 @@ class GuestContainer:
         self._running.pop(pid, None)
         self._processes.pop(pid, None)
         self.exit_codes[pid] = code
+        if len(self.exit_codes) > MAX_EXIT_CODES:
+            del self.exit_codes[next(iter(self.exit_codes))]
 
     def _relay(self, process: SiloProcess, connections: dict[str, Any]) -> None:
         if "StdIn" in connections and process.stdin is not None:
