@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "install": ("runhcs.install.command", "install the shim where containerd finds it"),
     "node-install": ("runhcs.node.command", "keep the shim installed on a node of Kubernetes, as a DaemonSet"),
     "ps": ("runhcs.ps", "list the shims of this machine and their tasks"),
+    "record": ("runhcs.recording.command", "record what shims do, without secrets, in one file for a bug report"),
+    "replay": ("runhcs.replay.command", "replay a recording on the HCS emulator and show what differs"),
     "selftest": ("runhcs.selftest.command", "run containers on this node and verify what the shim needs of it"),
     "soak": ("runhcs.soak.command", "run containers for hours and verify that nothing grows or gets lost"),
     "stacks": ("runhcs.stacks", "dump the thread stacks of shims and of their VMs' guests"),
@@ -39,11 +41,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
 CREATE_SCRATCH = "create-scratch"
 GLOBAL_VALUES = ("--log", "--log-format", "--owner", "--root")
 # These need the emulator, which does not run on Windows.
-LINUX_ONLY = ("bench", "demo", "emulator")
+LINUX_ONLY = ("bench", "demo", "emulator", "replay")
 # These need TLS, which the zip for Windows nodes does not contain; the image of the DaemonSet does.
 NOT_IN_ZIP = {"node-install": "runhcs.node"}
 # The extra of the wheel that a command needs; the others need `runhcs`.
-COMMAND_EXTRAS = {"agent": "agent", "bench": "bench", "demo": "runhcs,emulator", "emulator": "runhcs,emulator"}
+COMMAND_EXTRAS = {"agent": "agent", "bench": "bench", "demo": "runhcs,emulator", "emulator": "runhcs,emulator",
+                  "replay": "runhcs,emulator"}  # fmt: skip
 
 
 def available() -> dict[str, tuple[str, str]]:

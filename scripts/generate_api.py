@@ -41,6 +41,7 @@ MODULES = {
     "extendedtask": ["runhcs/extendedtask.proto"],
     "inspect": ["runhcs/inspect.proto"],
     "agent": ["runhcs/agent.proto"],
+    "record": ["runhcs/record.proto"],
     "runc_options": ["runc/options.proto"],
     "cgroups_v1": ["cgroups/v1/metrics.proto"],
     "cgroups_v2": ["cgroups/v2/metrics.proto"],

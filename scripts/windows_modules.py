@@ -22,13 +22,13 @@ SCRIPTS = ROOT / "launcher" / "windows"
 # The roots: all of the shim, since the ledger imports modules by name, and the commands of runhcs that Windows has.
 ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.command", "runhcs.events",
          "runhcs.explain", "runhcs.gc", "runhcs.inspect", "runhcs.install.command", "runhcs.ps",
-         "runhcs.scratch.command", "runhcs.selftest.command", "runhcs.soak.command", "runhcs.stacks",
-         "runhcs.timeline.command", "runhcs.top.command", "traceback")  # fmt: skip
+         "runhcs.recording.command", "runhcs.scratch.command", "runhcs.selftest.command", "runhcs.soak.command",
+         "runhcs.stacks", "runhcs.timeline.command", "runhcs.top.command", "traceback")  # fmt: skip
 # Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
 EXCLUDED = (
     "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.bench",
-    "runhcs.demo", "runhcs.doctor.linux", "runhcs.install.linux", "runhcs.selftest.linux", "hcs_emulator",
-    "_pydecimal", "_pydatetime", "_pyio", "_pyrepl",
+    "runhcs.demo", "runhcs.doctor.linux", "runhcs.install.linux", "runhcs.replay", "runhcs.selftest.linux",
+    "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl",
     "_strptime", "_aix_support", "_ios_support", "_osx_support", "asyncio", "bdb", "bz2", "cmd", "code", "csv",
     "ctypes", "doctest", "email", "fractions", "gzip", "http", "importlib.metadata", "importlib.readers",
     "importlib.resources", "lzma", "multiprocessing", "pdb", "pickle", "pkgutil", "plistlib", "pydoc",

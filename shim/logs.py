@@ -204,6 +204,9 @@ class Log:
         """Write every entry to `sink` as well, of this log and of all that were or will be bound from it."""
         self._sinks.append(sink)
 
+    def remove_sink(self, sink: EventSink) -> None:
+        self._sinks.remove(sink)
+
     def enabled(self, level: int) -> bool:
         """Whether a line of this level is written: check before building an expensive field."""
         return level <= self.level

@@ -79,6 +79,12 @@ def disable() -> None:
     _sinks = None
 
 
+def remove(sink: Sink) -> None:
+    """The sink gets no more spans; without any sink they are off."""
+    global _sinks
+    _sinks = tuple(one for one in _sinks or () if one != sink) or None
+
+
 def is_enabled() -> bool:
     return _sinks is not None
 

@@ -61,8 +61,39 @@ class InspectResponse(Message):
         return b"".join(out)
 
 
+class RecordRequest(Message):
+    __slots__ = ("address",)
+    FULL_NAME = "runhcs.inspect.v1.RecordRequest"
+
+    def __init__(self, *, address: str = "") -> None:
+        self.address = address
+
+    def merge(self, data: bytes, pos: int, end: int) -> None:
+        while pos < end:
+            tag = data[pos]
+            pos += 1
+            if tag > 127:
+                tag, pos = read_tag(data, pos, end)
+            if tag == 10:
+                self.address, pos = read_string(data, pos, end)
+            else:
+                pos = skip(data, pos, end, tag)
+
+    def encode(self) -> bytes:
+        out: list[bytes] = []
+        if self.address:
+            out.append(put_string(b'\n', self.address))
+        return b"".join(out)
+
+
+class RecordResponse(Message):
+    __slots__ = ()
+    FULL_NAME = "runhcs.inspect.v1.RecordResponse"
+
+
 SERVICES: dict[str, dict[str, tuple[type[Message], type[Message]]]] = {
     "runhcs.inspect.v1.Inspect": {
         "Shim": (InspectRequest, InspectResponse),
+        "Record": (RecordRequest, RecordResponse),
     },
 }

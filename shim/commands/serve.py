@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from _thread import start_new_thread
+from _thread import allocate_lock, start_new_thread
 
 from shim import spans, threads
 from shim.commands import Bootstrap, CommandError, Flags, is_sandbox_bundle, read_bootstrap
@@ -25,11 +25,13 @@ from shim.task.diagnostics import stacks
 from shim.task.events.publisher import Publisher
 from shim.task.pod import Pod
 from shim.ttrpc.server import Server
+from shim.ttrpc.status import ALREADY_EXISTS, FAILED_PRECONDITION, StatusError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
 
+    from shim.recording.recorder import Recorder
     from shim.task.events.publisher import EventTransport
     from shim.telemetry import Telemetry
 
@@ -82,6 +84,7 @@ def serve(
     log = Log(channel or NullChannel(), boot.log_level, scrub_secrets=boot.scrub)
     publisher = Publisher(lambda: _connect(flags, boot), log, None if telemetry is None else telemetry.add_event)
     server: Server | None = None
+    recording = _Recording()
     try:
         context = ShimContext(
             namespace=flags.namespace,
@@ -100,6 +103,7 @@ def serve(
         )
         pod = Pod(context)
         server = Server(service.build_services(context, pod), lambda error: _report(log, error))
+        recording.begin_if_requested(server, context)
         sys.setswitchinterval(daemon.SWITCH_INTERVAL)
         start_new_thread(server.serve, (endpoint.Listener(listener),))
         start_new_thread(_warm_up, (context, pod, flags, link))
@@ -112,6 +116,7 @@ def serve(
         if server is not None:
             server.shutdown(CALLS_TIMEOUT_NOW if shutdown.now else CALLS_TIMEOUT)
         publisher.close()
+        recording.close()
         if telemetry is not None:
             telemetry.close()
         if spans_directory:
@@ -174,6 +179,45 @@ def _enable_telemetry(flags: Flags, bundle: str, address: str, is_sandbox: bool)
     spans.enable(telemetry.add)
     _trace_libraries()
     return telemetry
+
+
+class _Recording:
+    """The recording for `runhcs record`, if there is one. The code for it is imported only then."""
+
+    __slots__ = ("_lock", "_recorder")
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._recorder: Recorder | None = None
+
+    def begin_if_requested(self, server: Server, context: ShimContext) -> None:
+        """If `runhcs record` waits for new shims. Later it may ask this shim (`context.record`)."""
+        context.record = lambda address: self._begin(address, server, context, from_start=False)
+        address = endpoint.record_address(context.address)
+        if not endpoint.exists(address):
+            return
+        try:
+            self._begin(address, server, context, from_start=True)
+        except StatusError as error:
+            context.log.debug("not recorded", reason=error.message)  # a socket that a killed `runhcs record` left
+
+    def _begin(self, address: str, server: Server, context: ShimContext, *, from_start: bool) -> None:
+        from shim.recording.recorder import Recorder, RecordingError
+
+        with self._lock:
+            if self._recorder is not None and self._recorder.is_running:
+                raise StatusError(ALREADY_EXISTS, "the shim is being recorded: wait for the other `runhcs record`")
+            try:
+                recorder = Recorder(address, server, context, from_start=from_start)
+            except RecordingError as error:
+                raise StatusError(FAILED_PRECONDITION, str(error)) from None
+            if recorder.accepted:
+                recorder.attach()
+                self._recorder = recorder
+
+    def close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
 
 
 def _record_start(id: str) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from _queue import SimpleQueue
 from _thread import LockType, allocate_lock
 
+from shim import observers
 from shim.hcs_bindings import errors
 from shim.hcs_bindings._hcs_cffi import ffi
 from shim.threads import run_soon
@@ -204,6 +205,8 @@ def post(function: Callable[..., object], *arguments: object) -> None:
 
 
 def _route(number: int, type: int, data: str) -> None:
+    if observers.event is not None:
+        observers.event(number, type, data)
     with _lock:
         subscription = _table.get(number)
     if subscription is not None:

@@ -6,7 +6,7 @@ ERROR_PROC_NOT_FOUND and the function's name. `shim.platform` knows the paths of
 
 from __future__ import annotations
 
-from shim import spans
+from shim import observers, spans
 from shim.hcs_bindings import errors
 from shim.hcs_bindings._hcs_cffi import ffi
 
@@ -52,12 +52,14 @@ class Library:
             function = getattr(self._load(), name)
         except (AttributeError, ffi.error) as cause:
             raise errors.HcsError(errors.PROCEDURE_NOT_FOUND, f"{self._name}!{name}") from cause
+        if observers.call is not None:
+            function = observers.call(name, function)
         function = spans.traced(spans.HCS + name, function)
         setattr(self, name, function)
         return function
 
     def reset(self) -> None:
-        """Look functions up again: those that a standby has looked up are not traced."""
+        """Look functions up again: those that a standby has looked up are neither traced nor recorded."""
         for name in [name for name in self.__dict__ if not name.startswith("_")]:
             delattr(self, name)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ShimContext:
-    """Created once for each daemon. Its attributes do not change."""
+    """Created once for each daemon. Its attributes do not change, but `record`, which the daemon sets."""
 
     __slots__ = (
         "_on_shutdown",
@@ -31,6 +31,7 @@ class ShimContext:
         "options_type",
         "pid",
         "publisher",
+        "record",
         "sandbox_api",
     )
 
@@ -73,6 +74,8 @@ class ShimContext:
         self.log = log
         #: The daemon's process id, which Connect returns.
         self.pid = pid
+        #: `record(address)` sends what the shim does to the `runhcs record` that listens there.
+        self.record: Callable[[str], None] | None = None
         self._on_shutdown = on_shutdown
 
     def request_shutdown(self, now: bool = False) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Requests whose field 2 is an exec id. Field 1 is the id of a task or sandbox in all requests but the diagnostic ones.
 _WITH_EXEC_ID = frozenset(("State", "Start", "Delete", "Exec", "ResizePty", "Kill", "CloseIO", "Wait"))
-_WITHOUT_ID = frozenset(("DiagExecInHost", "DiagStacks", "DiagTasks", "DiagShare", "DiagPid", "Shim"))
+_WITHOUT_ID = frozenset(("DiagExecInHost", "DiagStacks", "DiagTasks", "DiagShare", "DiagPid", "Shim", "Record"))
 
 
 def request_ids(method: str, payload: bytes) -> dict[str, object]:

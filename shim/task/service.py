@@ -53,7 +53,7 @@ def build_services(context: ShimContext, pod: Pod | None = None) -> Mapping[str,
         TASK_V3: methods,
         EXTENDED: service.extended_methods(),
         SHIM_DIAG: {name: service.diagnostic(name) for name in SHIM_DIAG_METHODS},
-        INSPECT: {"Shim": service.diagnostic("Shim")},
+        INSPECT: {name: service.diagnostic(name) for name in ("Shim", "Record")},
     }
     if context.sandbox_api:
         from shim.task.sandbox_service import SANDBOX, SandboxService

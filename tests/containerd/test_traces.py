@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from attrs import frozen
 
 from runhcs.containerd.client import Client
 from tests.containerd.node import Node
 from tests.containerd.pods import CriPod, connect
-from tests.support.agent import Agent
+from tests.support.agent import Agent, PlacesOf
 from tests.support.eventually import eventually
 from tests.support.otlp import OtlpReceiver, ReceivedSpan
 from tests.support.vm_image import options
@@ -18,12 +17,6 @@ from tests.support.vm_image import options
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
 SHIM = "containerd-shim-runhcs-v1"
-
-
-@frozen
-class _Places:
-    places: list[str]
-    env: dict[str, str]
 
 
 @pytest.fixture(params=["1.7", "2.3"])
@@ -44,7 +37,7 @@ def traced_node(version: str, receiver: OtlpReceiver) -> Iterator[Node]:
     try:
         state, sockets = str(node.containerd.state), str(node.containerd.sockets)
         # Beside containerd's own variables, as in a unit of the node.
-        agent = Agent(_Places(["--state", state, "--socket-dir", sockets], node.containerd.env))
+        agent = Agent(PlacesOf(["--state", state, "--socket-dir", sockets], node.containerd.env))
         try:
             yield node
         finally:

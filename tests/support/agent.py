@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from typing import Any, Protocol
 
+from attrs import frozen
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.eventually import eventually
@@ -23,6 +24,14 @@ class Places(Protocol):
     def places(self) -> list[str]: ...
     @property
     def env(self) -> dict[str, str]: ...
+
+
+@frozen
+class PlacesOf:
+    """The shims of a containerd."""
+
+    places: list[str]
+    env: dict[str, str]
 
 
 class Agent:

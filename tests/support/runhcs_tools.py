@@ -27,7 +27,7 @@ class ToolShims(Shims):
         return ["--state", str(self.directory), "--socket-dir", str(self.directory / "s")]
 
     def run_tool(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        places = [] if "--state" in arguments else self.places
+        places = [] if "--state" in arguments or command == "replay" else self.places
         return subprocess.run(
             [sys.executable, "-m", "runhcs", command, *arguments, *places],
             env=self.env, capture_output=True, text=True, timeout=100, check=False,

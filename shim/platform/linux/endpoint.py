@@ -91,6 +91,11 @@ def agent_address(address: str) -> str:
     return f"{address.rpartition('/')[0]}/agent"
 
 
+def record_address(address: str) -> str:
+    """Where `runhcs record` listens for new shims."""
+    return f"{address.rpartition('/')[0]}/record"
+
+
 def listen(address: str) -> _socket.socket:
     """A listening socket. A stale socket is replaced."""
     path = path_of(address)

@@ -67,6 +67,12 @@ def agent_address(address: str) -> str:
     return f"{PREFIX}runhcs-agent"
 
 
+def record_address(address: str) -> str:
+    """Where `runhcs record` listens for new shims."""
+    del address
+    return f"{PREFIX}runhcs-record"
+
+
 class ListeningPipe:
     """A pipe's name, held by an instance that waits for its client."""
 

@@ -2,6 +2,7 @@
 
     containerd.runhcs.v1.diag.ShimDiag    DiagExecInHost, DiagTasks, DiagShare, DiagPid, DiagStacks
     runhcs.inspect.v1.Inspect             Shim: everything at once, as JSON, for `runhcs ps`, `inspect` and `gc`
+                                          Record: send what the shim does to `runhcs record`
 
 All methods run in worker threads, so that a shim whose other calls hang still answers. The module is imported with the
 first such call.
@@ -20,7 +21,7 @@ from time import perf_counter_ns
 
 from shim import spans
 from shim.api import shimdiag as api
-from shim.api.inspect import InspectRequest, InspectResponse
+from shim.api.inspect import InspectRequest, InspectResponse, RecordRequest, RecordResponse
 from shim.api.types import Status
 from shim.container.process_document import is_absolute_in_container
 from shim.hcs_bindings.errors import HcsError
@@ -214,6 +215,12 @@ def _kill(process: Process) -> None:
         pass  # it has exited
 
 
+def record(pod: Pod, context: ShimContext, call: Call) -> bytes:
+    if context.record is not None:
+        context.record(RecordRequest.decode(call.payload).address)
+    return RecordResponse().encode()
+
+
 # Inspect.
 
 
@@ -338,4 +345,5 @@ HANDLERS: dict[str, Handler] = {
     "DiagShare": share,
     "DiagPid": pid,
     "Shim": inspect,
+    "Record": record,
 }

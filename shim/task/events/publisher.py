@@ -88,8 +88,8 @@ class _WakeEvent:
 
 
 class Publisher:
-    """The queue and its thread. `connect` opens an `EventTransport`, and is called again after each failure. `observe`
-    is called with each event; it must not block."""
+    """The queue and its thread. `connect` opens an `EventTransport`, and is called again after each failure. The
+    `observers` are called with each event; they must not block."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Publisher:
     ) -> None:
         self._connect = connect
         self._log = log
-        self._observe = observe
+        self.observers: list[Callable[[str, Event], object]] = [] if observe is None else [observe]
         #: How many events containerd did not get, because the queue was full or they were too old.
         self.dropped = 0
         self._limit = limit
@@ -131,8 +131,8 @@ class Publisher:
                 run_soon(self._run)
                 self._running = True
         self._work.set()
-        if self._observe is not None:
-            self._observe(topic, event)
+        for observe in self.observers:
+            observe(topic, event)
         if dropped is not None:
             self._log.warning("event queue full, dropping event", topic=dropped.topic)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 
+from shim import observers
 from shim.container.base import run_all
 
 from . import members, protocol
@@ -121,6 +122,8 @@ class Bridge:
             self._closed = reason or BridgeError("the bridge to the guest was closed")
             calls, self._calls = list(self._calls.values()), {}
             end = self._closed
+        if observers.guest is not None:
+            observers.guest("notification", 0, 0, {"closed": str(end)})
         fail = [lambda call=call: call.finish(None, end) for call in calls]
         run_all([self._stream.close, *fail, lambda: self._on_closed(end)])
 
@@ -138,6 +141,8 @@ class Bridge:
                 call_id = self._next_id
                 self._next_id += 1
                 self._calls[call_id] = call
+            if observers.guest is not None:
+                observers.guest("request", call_id, call.procedure, body)
             try:
                 self._stream.sendall(protocol.frame(protocol.REQUEST, call.procedure, call_id, data))
                 return call_id
@@ -166,6 +171,9 @@ class Bridge:
         self.close(reason)
 
     def _dispatch(self, message: protocol.Message) -> None:
+        if observers.guest is not None:
+            kind = "notification" if message.kind == protocol.NOTIFICATION else "response"
+            observers.guest(kind, message.id, 0, message.body)
         if message.kind == protocol.NOTIFICATION:
             members.check_notification(message.body)
             self._on_notification(message.body)

@@ -24,12 +24,15 @@ ALLOWED: dict[str, set[str]] = {
     "task": {"api", "container", "hcs_bindings", "hostprocess", "logs", "oci", "platform", "ttrpc", "uvm"},
     "logs": {"platform"},
     "telemetry": {"api", "platform", "ttrpc"},
-    "commands": {"api", "container", "hcs_bindings", "logs", "oci", "platform", "task", "telemetry", "ttrpc", "uvm"},
+    "recording": {"api", "hcs_bindings", "platform", "task", "ttrpc", "uvm"},
+    "commands": {
+        "api", "container", "hcs_bindings", "logs", "oci", "platform", "recording", "task", "telemetry", "ttrpc", "uvm",
+    },
     "__main__": {"commands"},
     "__init__": set(),
 }
 # Leaf modules without dependencies, which every package may import.
-LEAVES = {"version", "lean_json", "spans", "threads"}
+LEAVES = {"version", "lean_json", "observers", "spans", "threads"}
 
 # Module names that were metaphors of this project, and the term to use instead.
 METAPHORS = {

@@ -1,0 +1,1 @@
+"""`runhcs record`: one file with what shims do, and reading such a file."""

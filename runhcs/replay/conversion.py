@@ -1,0 +1,163 @@
+"""From the entries of a recorded shim to the script of the emulator, and to the requests and events of the driver."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from attrs import define, field
+
+from hcs_emulator.replay.guest import WAIT
+from hcs_emulator.replay.script import Call, GuestCall
+from runhcs.recording.reading import Entry, RecordedShim, RecordingError
+
+MOUNT_PATH = "GetLayerMountPath"
+#: Calls of containerd and of people that look at a shim; the order of others does not depend on them.
+POLLS = ("State", "Connect", "Stats", "Pids")
+
+
+@define(eq=False)
+class Request:
+    method: str
+    fields: dict[str, Any]
+    begin: int
+    #: 0: it was not answered while it was recorded.
+    end: int
+    response: dict[str, Any] | None
+    error: list[Any] | None
+
+    @property
+    def seconds(self) -> float:
+        return max(0, self.end - self.begin) / 1e9
+
+
+@define(eq=False)
+class Event:
+    """Something that HCS or a guest reports on its own: an exit, a notification, the end of the connection."""
+
+    time: int
+    kind: str
+    entry: Entry
+
+
+@define(eq=False)
+class Published:
+    time: int
+    topic: str
+    container: str
+    exec: str
+
+
+@define
+class Replayable:
+    requests: list[Request]
+    events: list[Event]
+    published: list[Published]
+    calls: list[Call]
+    guest_calls: list[GuestCall]
+    specs: dict[str, Entry]
+    vm_ids: list[str] = field(factory=list)
+
+
+def convert(shim: RecordedShim) -> Replayable:
+    """Raises RecordingError for a recording that cannot be replayed."""
+    _check(shim)
+    calls = _without_unopened([_call(entry) for entry in shim.of_kind("call")])
+    _complete_mount_paths(calls)
+    guest_calls = [_guest_call(entry) for entry in shim.of_kind("guest")]
+    events = [Event(entry["time"], "event", entry) for entry in shim.of_kind("event") if entry["handle"]]
+    events += [Event(entry["time"], "notification", entry) for entry in shim.of_kind("notification")]
+    events += [Event(entry["end"], WAIT, entry) for entry in shim.of_kind("guest")
+               if entry["procedure"] == WAIT and entry["end"]]  # fmt: skip
+    return Replayable(
+        requests=sorted((_request(entry) for entry in shim.of_kind("rpc")), key=lambda one: one.begin),
+        events=sorted(events, key=lambda one: one.time),
+        published=[_published(entry) for entry in shim.of_kind("publish")],
+        calls=sorted(calls, key=lambda one: one.begin),
+        guest_calls=sorted(guest_calls, key=lambda one: one.begin),
+        specs={entry["id"]: entry for entry in shim.of_kind("spec")},
+        vm_ids=_vm_ids(shim),
+    )
+
+
+def _check(shim: RecordedShim) -> None:
+    name = shim.name
+    if not shim.identity.get("from_start"):
+        raise RecordingError(
+            f"{name} was recorded after its start, and cannot be replayed: record with --new or --all, and create the "
+            "pod again"
+        )
+    if shim.identity.get("sandbox_api"):
+        raise RecordingError(f"{name} uses the Sandbox service of containerd, which cannot be replayed yet")
+    for entry in shim.of_kind("spec"):
+        spec = entry.get("spec") or {}
+        if spec.get("linux") is not None:
+            raise RecordingError(f"{name} has Linux containers, which cannot be replayed yet")
+        annotations = spec.get("annotations") or {}
+        if annotations.get("microsoft.com/hostprocess-container") == "true":
+            raise RecordingError(f"{name} has host process containers: they use no HCS, and cannot be replayed")
+    if any(entry["kind"] == "dropped" for entry in shim.entries) or not shim.is_complete:
+        raise RecordingError(f"the recording of {name} is incomplete, and cannot be replayed: record it again")
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _call(entry: Entry) -> Call:
+    return Call(
+        entry["call"], entry["begin"], entry["end"], entry.get("code", 0), entry.get("handle", 0),
+        entry.get("number", 0), entry.get("strings"), entry.get("opened", 0), entry.get("pid", 0),
+        _text(entry.get("document")),
+    )  # fmt: skip
+
+
+def _without_unopened(calls: list[Call]) -> list[Call]:
+    """A handle whose open failed is of no use; calls with it are answered by the library, not by the service."""
+    unopened = {call.opened for call in calls if call.opened and call.code & 0x80000000}
+    return [call for call in calls if call.handle not in unopened]
+
+
+def _complete_mount_paths(calls: list[Call]) -> None:
+    """The first of two such calls asks for the size; the emulator's library needs the path to tell it."""
+    known = {str(call.strings): call.document for call in calls if call.name == MOUNT_PATH and call.document}
+    for call in calls:
+        if call.name == MOUNT_PATH and not call.document:
+            call.document = known.get(str(call.strings))
+
+
+def _guest_call(entry: Entry) -> GuestCall:
+    request = entry["request"]
+    return GuestCall(entry["procedure"], str(request.get("ContainerId", "")), entry["begin"], entry["end"],
+                     without_streams(request), entry["response"])  # fmt: skip
+
+
+def without_streams(request: dict[str, Any]) -> dict[str, Any]:
+    """Their services are numbered in the order in which threads ask for them."""
+    settings = request.get("Settings")
+    if not isinstance(settings, dict) or "StdioRelaySettings" not in settings:
+        return request
+    return {**request, "Settings": {**settings, "StdioRelaySettings": sorted(settings["StdioRelaySettings"] or ())}}
+
+
+def _request(entry: Entry) -> Request:
+    return Request(entry["method"], entry["request"] or {}, entry["begin"], entry["end"], entry.get("response"),
+                   entry.get("error"))  # fmt: skip
+
+
+def _published(entry: Entry) -> Published:
+    event = entry["event"]
+    return Published(entry["time"], entry["topic"], event.get("container_id", ""),
+                     event.get("exec_id") or event.get("id") or "")  # fmt: skip
+
+
+def _vm_ids(shim: RecordedShim) -> list[str]:
+    """The runtime ids of utility VMs, by which their sockets are named."""
+    machines = {entry.get("opened") for entry in shim.of_kind("call") if entry["call"] == "HcsCreateComputeSystem"
+                and isinstance(entry["strings"][1], dict) and "VirtualMachine" in entry["strings"][1]}  # fmt: skip
+    found = []
+    for entry in shim.of_kind("call"):
+        document = entry.get("document")
+        if entry.get("handle") in machines and isinstance(document, dict) and document.get("RuntimeId"):
+            found.append(str(document["RuntimeId"]).lower())
+    return list(dict.fromkeys(found))

@@ -1,0 +1,93 @@
+r"""Host paths of a recording, below one directory of this machine: `C:\layers\1` is `<directory>/c/layers/1`, and
+`/tmp/a` of a recording on the emulator is `<directory>/root/tmp/a`.
+
+The shim reads some files of the host itself. They exist here as they did there, but empty.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from typing import Any
+
+_DRIVE = re.compile(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
+PARENTS = "parentLayerPaths="
+LOWER = "lowerdir="
+# Annotations that name files of the host.
+_ANNOTATIONS = ("bootfilesrootpath", "lcow.bootfilesrootpath", "dump-directory-path", "kerneldrivers")
+
+
+class HostPaths:
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._pattern = re.compile(re.escape(directory) + r"/(root|[a-z])(?=/|$)([^\s\"'\],;]*)")
+
+    def local(self, path: str) -> str:
+        drive = _DRIVE.fullmatch(path)
+        if drive is not None:
+            return os.path.join(self._directory, drive[1].lower(), drive[2].replace("\\", "/")).rstrip("/")
+        if path.startswith("/"):
+            return os.path.join(self._directory, "root", path.lstrip("/"))
+        return path
+
+    def recorded(self, value: Any) -> Any:
+        """The value with paths of this machine as they were recorded."""
+        if isinstance(value, dict):
+            return {key: self.recorded(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.recorded(one) for one in value]
+        if not isinstance(value, str) or self._directory not in value:
+            return value
+        return self._pattern.sub(_back, value)
+
+    def create(self, kinds: dict[str, str]) -> None:
+        """Create what existed when it was recorded."""
+        for path, kind in kinds.items():
+            local = self.local(path)
+            if kind == "directory":
+                os.makedirs(local, exist_ok=True)
+            elif kind == "file" and not os.path.exists(local):
+                os.makedirs(os.path.dirname(local), exist_ok=True)
+                with open(local, "xb"):
+                    pass
+
+    def spec(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """Only paths of the host are translated, none of the container."""
+        spec = copy.deepcopy(spec)
+        for mount in spec.get("mounts") or ():
+            mount["source"] = self.local(mount.get("source", ""))
+        windows = spec.get("windows") or {}
+        if windows.get("layerFolders"):
+            windows["layerFolders"] = [self.local(path) for path in windows["layerFolders"]]
+        root = spec.get("root") or {}
+        if os.path.isabs(root.get("path") or ""):
+            root["path"] = self.local(root["path"])
+        annotations = spec.get("annotations") or {}
+        for name in _ANNOTATIONS:
+            key = f"io.microsoft.virtualmachine.{name}"
+            if key in annotations:
+                annotations[key] = self.local(annotations[key])
+        return spec
+
+    def mount_options(self, options: list[str]) -> list[str]:
+        return [self._option(option) for option in options]
+
+    def _option(self, option: str) -> str:
+        if option.startswith(PARENTS):
+            parents = json.loads(option.removeprefix(PARENTS))
+            return PARENTS + json.dumps([self.local(path) for path in parents])
+        key, equals, value = option.partition("=")
+        if equals and key in ("upperdir", "workdir", "scratch"):
+            return f"{key}={self.local(value)}"
+        if option.startswith(LOWER):
+            return LOWER + ":".join(self.local(path) for path in option.removeprefix(LOWER).split(":"))
+        return option
+
+
+def _back(match: re.Match[str]) -> str:
+    root, rest = match[1], match[2]
+    if root == "root":
+        return rest or "/"
+    return f"{root.upper()}:" + (rest.replace("/", "\\") or "\\")

@@ -1,0 +1,92 @@
+"""Requests of a recording as messages of the task API, and their responses in the form of the recording."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import Any
+
+from runhcs.replay.paths import HostPaths
+from shim.api import task as api
+from shim.api.types import Mount
+from shim.api.wellknown import Any as PackedAny
+from shim.api.wire import Message
+from shim.recording.requests import to_json
+from shim.recording.scrub import Scrubber
+
+_STREAMS = ("stdin", "stdout", "stderr")
+# Of this run, not of what was asked: they differ each time.
+_VOLATILE = ("exited_at", "shim_pid", "version")
+
+
+class Streams:
+    """FIFOs for the streams that requests name. Output is read and dropped."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._held: list[int] = []
+        self._paths: dict[str, str] = {}
+        os.makedirs(directory, exist_ok=True)
+
+    def create(self, recorded: str) -> str:
+        if recorded in self._paths:
+            return self._paths[recorded]
+        path = os.path.join(self._directory, str(len(self._paths)))
+        os.mkfifo(path, 0o600)
+        # Open for both: neither this process nor the shim waits for the other.
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._held.append(descriptor)
+        self._paths[recorded] = path
+        return path
+
+    def close(self) -> None:
+        for descriptor in self._held:
+            os.close(descriptor)
+
+
+class Requests:
+    def __init__(self, paths: HostPaths, streams: Streams, scrubber: Scrubber) -> None:
+        self._paths = paths
+        self._streams = streams
+        self._scrubber = scrubber
+        self._lock = threading.Lock()
+
+    def message(self, method: str, fields: dict[str, Any]) -> Message:
+        kind = api.SERVICES["containerd.task.v2.Task"][method][0]
+        values = {name: self._value(name, value) for name, value in fields.items()}
+        return kind(**values)
+
+    def _value(self, name: str, value: Any) -> Any:
+        if name in _STREAMS and isinstance(value, str) and value:
+            with self._lock:
+                return self._streams.create(f"{name} {value}")
+        if name == "bundle":
+            return self._paths.local(value)
+        if name == "rootfs":
+            return [
+                Mount(type=one.get("type", ""), source=self._paths.local(one.get("source", "")),
+                      target=one.get("target", ""), options=self._paths.mount_options(one.get("options", [])))
+                for one in value
+            ]  # fmt: skip
+        if isinstance(value, dict) and "type_url" in value:
+            document = json.dumps(value["document"]).encode() if "document" in value else None
+            return PackedAny(type_url=value["type_url"], value=document or bytes.fromhex(value.get("hex", "")))
+        return value
+
+    def response(self, method: str, payload: bytes) -> dict[str, Any]:
+        kind = api.SERVICES["containerd.task.v2.Task"][method][1]
+        return self.comparable(self._paths.recorded(to_json(kind, payload, self._scrubber)))
+
+    @staticmethod
+    def comparable(response: dict[str, Any] | None) -> dict[str, Any]:
+        found = {name: value for name, value in (response or {}).items() if name not in _VOLATILE}
+        # The paths of streams are those of this run.
+        return {name: bool(value) if name in _STREAMS else _sized(value) for name, value in found.items()}
+
+
+def _sized(value: Any) -> Any:
+    """Of a message that is not recorded, the size says nothing."""
+    if isinstance(value, dict) and "bytes" in value:
+        return {name: one for name, one in value.items() if name != "bytes"}
+    return value
