@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import hashlib
 import json
 import os
@@ -116,7 +117,8 @@ class Emulator:
         """The groups of this instance's Linux VMs."""
         instance = hashlib.sha256(os.path.realpath(self.directory).encode()).hexdigest()[:12]
         bases = [hierarchy.base for hierarchy in host_hierarchies()]
-        return [path for base in bases for path in Path(base, "hcs-emulator").glob(f"{instance}-*")]
+        # Not by `Path.glob`, which raises if another emulator removes the last group, and so the directory, meanwhile.
+        return [Path(path) for base in bases for path in glob.glob(f"{base}/hcs-emulator/{instance}-*")]
 
     def stop(self) -> None:
         """Stop the service as a user does, and check that no process and no mount remains."""

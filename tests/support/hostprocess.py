@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.emulator import Emulator
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shim, Shims
-from tests.support.vm_image import Reader
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"

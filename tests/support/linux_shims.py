@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
 from shim.oci.annotations.container import VM_BOOT_FILES
 from tests.support.emulator import Emulator
-from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.lcow_image import make_scratch
 from tests.support.shims import Shim, Shims
 
@@ -38,28 +37,6 @@ MOUNTS = [
 def options(**fields: Any) -> PackedAny:
     values = Options(sandbox_isolation=HYPERVISOR, sandbox_platform="linux/amd64", **fields)
     return PackedAny(type_url=Options.FULL_NAME, value=values.encode())
-
-
-class Reader:
-    """A client that reads a FIFO until end of file."""
-
-    def __init__(self, path: str) -> None:
-        self.data = b""
-        self._thread = threading.Thread(target=self._read, args=(path,), daemon=True)
-        self._thread.start()
-
-    def _read(self, path: str) -> None:
-        with open(path, "rb") as file:
-            while data := file.read1(65536):
-                self.data += data
-
-    def text(self) -> str:
-        self._thread.join(60)
-        assert not self._thread.is_alive(), f"the stream is still open: {self.data!r}"
-        return self.data.decode()
-
-    def wait_for(self, text: str) -> None:
-        eventually(lambda: text in self.data.decode(), f"{text!r} in the output")
 
 
 class LinuxShims:

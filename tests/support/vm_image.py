@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -29,24 +28,6 @@ def fifo(vms: VmShims, name: str) -> str:
     path = str(vms.directory / name)
     os.mkfifo(path)
     return path
-
-
-class Reader:
-    """A client that reads a FIFO until end of file."""
-
-    def __init__(self, path: str) -> None:
-        self.data = b""
-        self._thread = threading.Thread(target=self._read, args=(path,), daemon=True)
-        self._thread.start()
-
-    def _read(self, path: str) -> None:
-        with open(path, "rb") as file:
-            self.data = file.read()
-
-    def text(self) -> str:
-        self._thread.join(60)
-        assert not self._thread.is_alive(), "the stream is still open"
-        return self.data.decode()
 
 
 class VmShims:

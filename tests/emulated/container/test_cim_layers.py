@@ -14,9 +14,10 @@ from shim.container.cim_layers import volume_id
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.image import make_image
 from tests.support.shims import Shim, Shims, refused
-from tests.support.vm_image import SLEEP, Reader
+from tests.support.vm_image import SLEEP
 
 CALLS = (
     "CimMountImage", "CimMergeMountImage", "ActivateLayer", "HcsAttachOverlayFilter",

@@ -12,9 +12,10 @@ import pytest
 
 from shim.ttrpc import status
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.shared_mounts import mounts_below, shared_mount
 from tests.support.shims import Shim, refused
-from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
+from tests.support.vm_image import SLEEP, VmShims, fifo
 
 
 class Isolation:

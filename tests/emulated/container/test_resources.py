@@ -13,8 +13,9 @@ from shim.api.runhcs_stats import Statistics
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shim, Shims, refused
-from tests.support.vm_image import SLEEP, Reader, VmShims
+from tests.support.vm_image import SLEEP, VmShims
 
 HUNGRY = ("dd", "if=/dev/zero", "of=/dev/null", "bs=256M", "count=1")
 COMMITMENT_LIMIT = 0xC000012D

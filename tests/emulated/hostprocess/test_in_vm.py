@@ -8,8 +8,9 @@ import pytest
 
 from shim.ttrpc import status
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shim, refused
-from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
+from tests.support.vm_image import SLEEP, VmShims, fifo
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"

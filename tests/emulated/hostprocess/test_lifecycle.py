@@ -14,6 +14,7 @@ from shim.platform.linux.job import Job
 from shim.ttrpc import status
 from tests.support.emulator import is_alive
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.hostprocess import (
     CONTROL_C_EXIT,
     INHERIT_USER,
@@ -26,7 +27,6 @@ from tests.support.hostprocess import (
     read_until,
 )
 from tests.support.shims import Shim, refused
-from tests.support.vm_image import Reader
 
 
 class TestUsers:

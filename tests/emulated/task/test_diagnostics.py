@@ -17,8 +17,9 @@ from shim.api.wire import Message
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shim, Shims, refused
-from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
+from tests.support.vm_image import SLEEP, VmShims, fifo
 
 SERVICE = "containerd.runhcs.v1.diag.ShimDiag"
 

@@ -17,8 +17,9 @@ from shim.ttrpc import status
 from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shims, refused
-from tests.support.vm_image import SLEEP, Reader, VmShims, fifo, options
+from tests.support.vm_image import SLEEP, VmShims, fifo, options
 
 
 def test_container_runs_and_reports_exit(vms: VmShims) -> None:

@@ -15,8 +15,9 @@ from shim.hcs_bindings import network
 from shim.ttrpc import status
 from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.eventually import eventually
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shim, refused
-from tests.support.vm_image import SLEEP, Reader, VmShims, fifo
+from tests.support.vm_image import SLEEP, VmShims, fifo
 
 
 def test_sandbox_is_vm_without_container(vms: VmShims) -> None:

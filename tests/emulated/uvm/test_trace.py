@@ -18,8 +18,9 @@ import pytest
 from shim.hcs_bindings import network
 from tests.support.bindings import create_endpoint, reset_libraries, use
 from tests.support.emulator import Emulator
+from tests.support.fifo_reader import Reader
 from tests.support.shims import Shims
-from tests.support.vm_image import Reader, VmShims, fifo, options
+from tests.support.vm_image import VmShims, fifo, options
 
 TRACES = Path(__file__).parent / "traces"
 GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -8,7 +8,8 @@ import pytest
 
 from shim.api import shimdiag
 from shim.ttrpc import status
-from tests.support.linux_shims import SLEEP, LinuxShims, Reader
+from tests.support.fifo_reader import Reader
+from tests.support.linux_shims import SLEEP, LinuxShims
 from tests.support.shims import Shim, refused
 
 SERVICE = "containerd.runhcs.v1.diag.ShimDiag"

@@ -8,7 +8,8 @@ import pytest
 
 from shim.ttrpc import status
 from tests.support.eventually import eventually
-from tests.support.linux_shims import SLEEP, LinuxShims, Reader
+from tests.support.fifo_reader import Reader
+from tests.support.linux_shims import SLEEP, LinuxShims
 from tests.support.shims import Shim, refused
 
 E_FAIL = 0x80004005

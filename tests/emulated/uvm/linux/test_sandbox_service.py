@@ -16,7 +16,8 @@ from shim.api.packing import pack
 from shim.task.sandbox_service import NOT_READY, READY
 from tests.emulated.task.test_sandbox_service import Sandbox
 from tests.support.eventually import eventually
-from tests.support.linux_shims import SLEEP, LinuxShims, Reader, options
+from tests.support.fifo_reader import Reader
+from tests.support.linux_shims import SLEEP, LinuxShims, options
 from tests.support.shims import Shims
 
 

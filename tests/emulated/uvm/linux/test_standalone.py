@@ -10,7 +10,8 @@ import pytest
 from shim.api.runhcs_stats import Statistics
 from shim.ttrpc import status
 from tests.support.eventually import eventually
-from tests.support.linux_shims import LINUX_RESOURCES, SLEEP, LinuxShims, Reader
+from tests.support.fifo_reader import Reader
+from tests.support.linux_shims import LINUX_RESOURCES, SLEEP, LinuxShims
 from tests.support.shims import refused
 
 
