@@ -7,6 +7,7 @@ a child of the demo and not of init. All processes that the demo started, direct
 from __future__ import annotations
 
 import ctypes
+import glob
 import hashlib
 import os
 import signal
@@ -74,7 +75,8 @@ def control_groups(workspace: Workspace) -> Found:
     instance = hashlib.sha256(os.path.realpath(workspace.hcs).encode()).hexdigest()[:12]
     where = cgroup.host_hierarchies()
     roots = set(where.bases.values()) | ({where.unified} if where.unified is not None else set())
-    return sorted(str(path) for root in roots for path in (root / "hcs-emulator").glob(f"{instance}*"))
+    # Not Path.glob, which fails if another emulator removes the directory meanwhile.
+    return sorted(path for root in roots for path in glob.glob(f"{root}/hcs-emulator/{instance}*"))
 
 
 def bundles(workspace: Workspace) -> Found:

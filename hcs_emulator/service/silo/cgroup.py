@@ -273,7 +273,9 @@ def remove_stale(instance: str, hierarchies: Hierarchies | None = None) -> None:
     roots = set(where.bases.values()) | ({where.unified} if where.unified is not None else set())
     for root in roots:
         subtree = root / _SUBTREE
-        for left in [subtree / _safe(instance), *subtree.glob(glob.escape(_safe(instance)) + "-*")]:
+        own = subtree / _safe(instance)
+        # Not Path.glob, which fails if another instance removes the subtree meanwhile.
+        for left in [own, *map(Path, glob.glob(f"{glob.escape(str(own))}-*"))]:
             _remove_tree(left)
         _removed(subtree)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +124,23 @@ def test_stale_groups_of_a_crashed_service_are_removed(tmp_path: Path) -> None:
         (tmp_path / "hcs-emulator" / name).mkdir(parents=True)
     cgroup.remove_stale("one", Hierarchies({"memory": tmp_path}, None))
     assert [path.name for path in (tmp_path / "hcs-emulator").iterdir()] == ["two"]
+
+
+def test_subtree_that_another_instance_removes_meanwhile_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subtree = tmp_path / "hcs-emulator"
+    subtree.mkdir()
+    scan = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if os.fspath(path) == str(subtree) and subtree.exists():
+            subtree.rmdir()
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    cgroup.remove_stale("one", Hierarchies({"memory": tmp_path}, None))
+    assert not subtree.exists()
 
 
 @pytest.mark.parametrize(
