@@ -44,9 +44,10 @@ test-cri: native ## critest: runc, and Linux containers in VMs with both guests 
 	scripts/go-programs.sh v2.3.4 critest
 	$(BIN)/pytest tests/cri --ignore tests/cri/windows -n 2
 
-test-observability: native ## dashboard and alert rules with promtool, which is built from its Go module
+test-observability: native ## dashboard and alerts with promtool, traces with the OpenTelemetry Collector, both built from their Go modules
 	scripts/promtool.sh
-	$(BIN)/pytest tests/unit/runhcs/test_agent.py
+	scripts/otelcol.sh
+	$(BIN)/pytest tests/unit/runhcs/test_agent.py tests/containerd/test_traces.py
 
 test-kubernetes: native ## under a kubelet and on a cluster of one machine; prints its duration
 	scripts/test-kubernetes.sh

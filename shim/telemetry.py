@@ -18,6 +18,7 @@ from _thread import allocate_lock
 from shim.api.agent import ReportRequest
 from shim.lean_json import dumps
 from shim.platform import endpoint
+from shim.spans import open_roots
 from shim.threads import run_soon
 from shim.ttrpc.client import Client
 
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 SERVICE = "runhcs.agent.v1.Agent"
 #: Roots and events; a usual root has 10 to 50 spans of about 100 bytes.
 MAX_QUEUED = 512
-# The calls of a new container follow each other within this time: encoding does not compete with them.
+# The calls of a new container follow each other within this time. A report is encoded and sent when no call runs and
+# none has ended for so long, so that it does not compete with them; but not later than after MAX_DELAYS of them.
 DELAY = 0.25
+MAX_DELAYS = 8
 TIMEOUT = 5.0
 CONNECT_TIMEOUT = 1.0
 FIRST_PAUSE = 1.0
@@ -99,8 +102,8 @@ class Telemetry:
 
     def _run(self) -> None:
         pause = FIRST_PAUSE
-        self._wait(self._delay)
         while True:
+            self._wait_for_idle()
             with self._lock:
                 records, self._queue = self._queue, []
                 dropped, self._dropped = self._dropped, 0
@@ -110,8 +113,6 @@ class Telemetry:
             try:
                 self._send(records, dropped)
                 pause = FIRST_PAUSE
-                # The thread stays for a burst of calls, and ends if there is none.
-                self._wait(self._delay)
             except Exception:
                 # Whatever the agent does, or is: the records are kept while there is room for them.
                 self._disconnect()
@@ -127,6 +128,16 @@ class Telemetry:
         if self._closing:
             self._disconnect()
         self._ended.release()
+
+    def _wait_for_idle(self) -> None:
+        """The thread stays for a burst of calls, and ends if there is none."""
+        before = -1
+        for _ in range(MAX_DELAYS):
+            count = len(self._queue)
+            if (count == before and not open_roots()) or count > self._limit // 4 or self._closing:
+                return
+            before = count
+            self._wait(self._delay)
 
     def _wait(self, seconds: float) -> None:
         if not self._closing and self._wake.acquire(timeout=seconds):

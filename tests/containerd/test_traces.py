@@ -10,6 +10,7 @@ from runhcs.containerd.client import Client
 from tests.containerd.node import Node
 from tests.containerd.pods import CriPod, connect
 from tests.support.agent import Agent, PlacesOf
+from tests.support.collector import Collector
 from tests.support.eventually import eventually
 from tests.support.otlp import OtlpReceiver, ReceivedSpan
 from tests.support.vm_image import options
@@ -24,9 +25,10 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def receiver() -> Iterator[OtlpReceiver]:
-    receiver = OtlpReceiver()
+@pytest.fixture(params=["receiver", "collector"])
+def receiver(request: pytest.FixtureRequest) -> Iterator[OtlpReceiver]:
+    """The tests' own, then the OpenTelemetry Collector."""
+    receiver = OtlpReceiver() if request.param == "receiver" else Collector()
     yield receiver
     receiver.close()
 
