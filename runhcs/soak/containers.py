@@ -22,6 +22,8 @@ from shim.ttrpc.status import ClosedError
 
 ROLE, SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"
 SIGKILL = 9
+# Sixty days, longer than any soak.
+FOREVER = "ping -n 5184000 127.0.0.1 > nul"
 
 
 @define

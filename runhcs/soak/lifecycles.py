@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from runhcs.selftest.scenarios import FOREVER
-from runhcs.soak.containers import SIGKILL, SoakContainer, SoakHost
+from runhcs.soak.containers import FOREVER, SIGKILL, SoakContainer, SoakHost
 
 SIGTERM = 15
 MEMBERS = 2

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from random import Random
 
-from runhcs.selftest.scenarios import FOREVER
-from runhcs.soak.containers import SoakContainer, SoakHost
+from runhcs.soak.containers import FOREVER, SoakContainer, SoakHost
 from runhcs.soak.events import AccountError
 from shim.api.types import Status
 
