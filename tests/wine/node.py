@@ -171,8 +171,9 @@ class Node:
             if self.ctr("version", timeout=30).returncode:
                 self.stop()
                 self.start()
-            self._before.clear()
-            self._before |= {*self.bundles(), *self.shims(), *self.systems(), *self.mounts()}
+        # Also after a clean test: other nodes share the machine, and a failed test of theirs leaves systems and mounts.
+        self._before.clear()
+        self._before |= {*self.bundles(), *self.shims(), *self.systems(), *self.mounts()}
         self._is_clean = False
 
     def _new_since_begin(self, found: Iterable[T]) -> list[T]:

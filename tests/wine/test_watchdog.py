@@ -24,3 +24,6 @@ def test_program_that_does_not_exit_is_killed_and_reported(node: Node) -> None:
     assert "containerd.exe" in text and f"shims of C:\\{node.name}\\state" in text
     assert "goroutine 1 [" in text, "the goroutines of containerd"
     assert "service.py" in text or "serve.py" in text, "the stacks of the shim"
+    node.kill(name)
+    node.remove(name)
+    node.expect_clean()
