@@ -6,7 +6,7 @@ from shim.hcs_bindings.windows_version import windows_build
 from shim.oci.annotations import container as names
 from shim.oci.errors import InvalidSpec
 from shim.oci.spec import parse
-from shim.platform import files
+from shim.platform import files, host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,13 +19,19 @@ _MAX_FILE = 1 << 20
 
 
 def read(annotations: Annotations) -> dict[str, Any]:
-    """The container's `AdditionalDeviceNamespace`."""
+    """The container's `AdditionalDeviceNamespace`. A missing file is reported first, as by Microsoft's shim."""
+    paths = annotations.texts(names.DEVICE_EXTENSIONS)
+    for path in paths:
+        if not host.exists(path):
+            raise InvalidSpec(
+                f"failed to find path to driver extensions at {path}, which annotation {names.DEVICE_EXTENSIONS} names"
+            )
     if (build := windows_build()) < FIRST_BUILD:
         raise InvalidSpec(
             f"device extensions are not supported on this build ({build}): annotation {names.DEVICE_EXTENSIONS} needs "
             f"Windows build {FIRST_BUILD} or later"
         )
-    return {"device_extension": [_extension(path) for path in annotations.texts(names.DEVICE_EXTENSIONS)]}
+    return {"device_extension": [_extension(path) for path in paths]}
 
 
 def _extension(path: str) -> dict[str, Any]:

@@ -133,7 +133,8 @@ def dump_count() -> None:
 
 
 def device_extensions() -> None:
-    assert "failed to read extension file" in str(refusal({names.DEVICE_EXTENSIONS: "/no/such/file"}))
+    given = {names.DEVICE_EXTENSIONS: "/no/such/file"}
+    assert "failed to find path to driver extensions at /no/such/file" in str(refusal(given))
 
 
 def extra_registry() -> None:
@@ -262,7 +263,8 @@ def test_vm_annotation_without_vm_warns() -> None:
     [
         (19045, "{}", "not supported on this build (19045)"),
         (20348, "[]", "is not a JSON object"),
-        (20348, None, "failed to read extension file"),
+        (20348, None, "failed to find path to driver extensions at "),
+        (19045, None, "failed to find path to driver extensions at "),
     ],
 )
 def test_invalid_device_extension_fails_the_create(
