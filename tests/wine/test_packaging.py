@@ -95,6 +95,7 @@ def test_missing_compiler_is_reported(tmp_path: Path, monkeypatch: pytest.Monkey
         dist_windows.compiler("amd64")
 
 
+@pytest.mark.timeout(900)  # on a new machine Zig compiles its libraries first
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_launcher_for_arm64(program: str, tmp_path: Path) -> None:
     """It is compiled without warnings, twice with the same bytes, and has the resources of the other architecture."""
