@@ -35,6 +35,8 @@ from shim.api.wire import Message
 NAMESPACE = "cost"
 KINDS = ("off", "on")
 CALLS = ("Create", "Start")
+BOTH = "both"
+MEASURED = ("time", "CPU")
 WARM_UP = 5
 SIGKILL = 9
 TRACE = (("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),)
@@ -98,11 +100,13 @@ class Measurement:
             pid = task.connect().shim_pid
             _settle(pid)
             create = api.CreateTaskRequest(id=name, bundle=str(bundle), rootfs=[layer_mount(self.workspace, name)])
-            for method, request in zip(CALLS, (create, api.StartRequest(id=name)), strict=True):
-                elapsed, used = _measured(task, method, request, pid)
-                if is_counted:
-                    self.samples.setdefault((method, kind, "time"), []).append(elapsed)
-                    self.samples.setdefault((method, kind, "CPU"), []).append(used)
+            requests = (create, api.StartRequest(id=name))
+            found = [_measured(task, method, request, pid) for method, request in zip(CALLS, requests, strict=True)]
+            if is_counted:
+                for method, values in zip((*CALLS, BOTH), (*found, [sum(pair) for pair in zip(*found, strict=True)]),
+                                          strict=True):  # fmt: skip
+                    for what, value in zip(MEASURED, values, strict=True):
+                        self.samples.setdefault((method, kind, what), []).append(value)
             task.kill(SIGKILL)
             task.wait()
             task.delete()
@@ -115,8 +119,8 @@ class Measurement:
     def report(self) -> None:
         load = " ".join(f"{value:.1f}" for value in os.getloadavg())
         print(f"{len(self.samples[('Create', 'on', 'time')])} pairs, load average {load}, {os.cpu_count()} processors")
-        for method in CALLS:
-            for what in ("time", "CPU"):
+        for method in (*CALLS, BOTH):
+            for what in MEASURED:
                 off, on = (self.samples[(method, kind, what)] for kind in KINDS)
                 found = ratio(on, off)
                 assert found is not None
@@ -134,14 +138,14 @@ class Measurement:
         self.workspace.remove()
 
 
-def _measured(task: TaskClient, method: str, request: Message, pid: int) -> tuple[float, float]:
+def _measured(task: TaskClient, method: str, request: Message, pid: int) -> list[float]:
     """Milliseconds, and CPU milliseconds of the shim."""
     payload = request.encode()
     before = _cpu(pid)
     began = time.perf_counter()
     task.client.call(TASK_V2, method, payload, timeout=60, metadata=TRACE)
     elapsed = (time.perf_counter() - began) * 1e3
-    return elapsed, (_cpu(pid) - before) / 1e6
+    return [elapsed, (_cpu(pid) - before) / 1e6]
 
 
 def _settle(pid: int) -> None:

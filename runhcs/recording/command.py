@@ -31,7 +31,7 @@ from shim.ttrpc.status import UNIMPLEMENTED, ClosedError, StatusError
 
 DEFAULT_MEGABYTES = 64
 # Shims send every fraction of a second.
-LAST_SECONDS = 5.0
+LAST_SECONDS = 15.0
 ANSWER_SECONDS = 10.0
 POLL_SECONDS = 0.2
 
@@ -80,17 +80,21 @@ def run(args: argparse.Namespace) -> int:
         return _fail(f"{args.output} exists: give another name, or remove it")
     except (OSError, endpoint.EndpointError) as error:
         return _fail(f"cannot record: {error}")
+    is_refused = False
     try:
         refused = [text for shim in running if (text := _ask(shim, receiver.address))]
         for text in refused:
             print(f"runhcs record: {text}", file=sys.stderr)
         if args.id and refused:
+            is_refused = True
             return 1
         waiting = "" if args.id else "; shims that start are recorded"
         print(f"recording {len(running) - len(refused)} shims to {args.output}{waiting}; Ctrl+C stops", flush=True)
         _wait(stop, receiver, args)
     finally:
         receiver.close(LAST_SECONDS)
+        if is_refused:
+            os.unlink(args.output)
     return _summary(args, receiver)
 
 

@@ -40,13 +40,14 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
 SERVICE = "runhcs.record.v1.Recorder"
-CONNECT_TIMEOUT = 1.0
+# On a busy node `runhcs record` may be slow. It delays only shims that start while it runs.
+CONNECT_TIMEOUT = 5.0
 TIMEOUT = 10.0
 INTERVAL = 0.2
 MAX_ENTRIES = 50_000
 # Of one message; ttrpc allows 4 MiB.
 MAX_CHUNK = 1 << 20
-CLOSE_TIMEOUT = 2.0
+CLOSE_TIMEOUT = 5.0
 RECORDED_SERVICES = ("containerd.task.v2.Task", "containerd.task.v3.Task")
 
 

@@ -46,3 +46,17 @@ def test_failure_of_hcs_is_replayed_on_linux(machine: Machine) -> None:
     result, path = record(machine, "missing_program")
     failed = next(one for one in replay(path)["requests"] if one["method"] == "Start")
     assert failed["error"][0] == result["code"] and "0x80070002" in failed["error"][1]
+
+
+def test_commands_without_an_agent_say_what_to_do(machine: Machine) -> None:
+    """The zip has no agent."""
+    for arguments, problem in (
+        (("events",), b"no agent listens on"),
+        (("trace", "web"), b"no agent listens on"),
+        (("agent",), b"this distribution has no agent, install the wheel beside it"),
+        (("record", "web", "-o", r"C:\web.jsonl"), b"no shim serves 'web'"),
+    ):
+        done = machine.run(r"C:\node\runhcs.exe", *arguments)
+        assert done.returncode == 1 and problem in done.stdout, done.stdout.decode(errors="replace")
+    done = machine.run(r"C:\node\runhcs.exe", "top", "--count", "1")
+    assert done.returncode == 0 and b"no agent" in done.stdout, done.stdout.decode(errors="replace")

@@ -15,6 +15,7 @@ from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.recording import Recording
 from tests.support.runhcs_tools import ToolShims
+from tests.support.shim_commands import standbys, started_under
 from tests.support.shims import Shim
 from tests.support.vm_image import SLEEP, VmShims
 
@@ -82,6 +83,20 @@ def test_container_from_start_to_exit(tools: ToolShims, record: Record) -> None:
     assert waited["response"]["exit_status"] == 3
     text = tools.runhcs("replay", str(recording.path), "--fast")
     assert "tests/c1, recorded with shim" in text and "exit status 3" in text and text.endswith("as recorded\n")
+
+
+def test_shim_from_a_standby_is_recorded_whole(tools: ToolShims, record: Record) -> None:
+    """A standby has looked up functions of HCS before."""
+    tools.env["RUNHCS_STANDBY"] = "1"
+    run_to_exit(tools, "c1")  # starts the standby
+    # It listens, and a spare of it waits.
+    eventually(lambda: len(standbys(started_under(tools.directory))) > 1, "a spare")
+    recording = record("--new")
+    run_to_exit(tools, "c2")
+    recording.stop()
+    calls = {entry["call"] for entry in recording.of_kind("call")}
+    assert {"HcsCreateComputeSystem", "HcsStartComputeSystem", "HcsCreateProcess"} <= calls
+    assert methods(replay(tools, recording.path))[0] == "Create"
 
 
 def test_exec_and_kill_with_streams(tools: ToolShims, record: Record) -> None:
@@ -199,6 +214,7 @@ def test_running_shim_is_recorded_and_left_as_it_was(tools: ToolShims, tmp_path:
     # One recording at a time; the other one is refused.
     refused = tools.run_tool("record", "c1", "-o", str(tmp_path / "other.jsonl"))
     assert refused.returncode == 1 and "being recorded" in refused.stderr
+    assert not (tmp_path / "other.jsonl").exists()
     recording.stop()
     assert {"Exec", "Start", "Wait"} <= {entry["method"] for entry in recording.of_kind("rpc")}
     assert "recorded after its start" in tools.fails("replay", str(recording.path))
@@ -229,13 +245,16 @@ def test_file_has_a_limited_size(tools: ToolShims, record: Record) -> None:
     assert last["kind"] == "end" and last["left_out"] > 0 and len(json.dumps(last)) < END_BYTES
 
 
-def test_lost_recorder_ends_the_recording_and_no_task(tools: ToolShims, record: Record) -> None:
+def test_lost_recorder_ends_the_recording_and_no_task(tools: ToolShims, tmp_path: Path, record: Record) -> None:
     recording = record("--all")
     shim = tools.start("c1", tools.spec(*SLEEP))
     recording.kill()
     shim.run(rootfs=tools.rootfs())
     # The socket that it left is of no use, and delays nobody.
     run_to_exit(tools, "c2")
+    # The shim notices the loss when it sends next.
+    other = tmp_path / "other.jsonl"
+    eventually(lambda: tools.run_tool("record", "c1", "-o", str(other), "--seconds", "0.1").returncode == 0)
     again = record("c1", name="again.jsonl")
     shim.kill(9)
     shim.wait()
