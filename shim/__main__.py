@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
                 adopted.run(flags, given)
             from shim.commands import start
 
-            return start.run(flags)
+            return start.run(flags, parse)
         if command == "delete":
             from shim.commands import delete
 

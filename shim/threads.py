@@ -9,11 +9,14 @@ If the system allows none for GIVE_UP_SECONDS, the daemon logs that and exits: c
 cleans up. The Go runtime exits at once in this situation.
 
 A call that a client is waiting for needs none of this: it fails, and the client gets the error.
+
+In a daemon that serves several pods a thread has the name of its pod, and passes it on to the threads that it starts.
+So stacks and errors can be told apart (`shim.commands.shared`).
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock, get_ident, start_new_thread
 from time import monotonic, sleep
 
 TYPE_CHECKING = False
@@ -31,14 +34,55 @@ PARALLEL = 64
 _lock = allocate_lock()
 _waiting: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
 _wake: Callable[[], object] | None = None
+# The pod of each thread that has one; empty in a daemon of one pod.
+_pods: dict[int, str] = {}
 
 
 def run_soon(function: Callable[..., object], *arguments: Any) -> None:
     """Run the function in a new thread, as soon as there can be one."""
+    if _pods and (pod := _pods.get(get_ident())):
+        function, arguments = run_for_pod, (pod, function, *arguments)
     try:
         start_new_thread(function, arguments)
     except (RuntimeError, MemoryError):
         _run_later(function, arguments)
+
+
+def start_thread(function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
+    """Run the function in a new thread. RuntimeError or MemoryError if there can be none."""
+    if _pods and (pod := _pods.get(get_ident())):
+        function, arguments = run_for_pod, (pod, function, *arguments)
+    start_new_thread(function, arguments)
+
+
+def run_for_pod(pod: str, function: Callable[..., object], *arguments: Any) -> None:
+    """Run the function with this thread named after the pod."""
+    ident = get_ident()
+    before = _pods.get(ident)
+    _pods[ident] = pod
+    try:
+        function(*arguments)
+    finally:
+        if before is None:
+            del _pods[ident]
+        else:
+            _pods[ident] = before
+
+
+def for_own_pod(function: Callable[..., object]) -> Callable[..., object]:
+    """A callback that another thread will run: with the name of the pod of the current one."""
+    if not _pods or not (pod := _pods.get(get_ident())):
+        return function
+    return lambda *arguments: run_for_pod(pod, function, *arguments)
+
+
+def pods() -> dict[int, str]:
+    """The pod of each thread that has one."""
+    return dict(_pods)
+
+
+def current_pod() -> str:
+    return _pods.get(get_ident(), "")
 
 
 def set_keeper(wake: Callable[[], object] | None) -> None:

@@ -33,9 +33,15 @@ bool is_printable_ascii(const char *text, size_t length);
 /* -- annotations in config.json: spec.c --------------------------------------------------------------------------- */
 
 enum role { UNSUPPORTED, STANDALONE, SANDBOX, MEMBER };
+/* Which pods share a daemon; the first if nothing says so. */
+enum scope { NO_SCOPE, POD_SCOPE, NAMESPACE_SCOPE, NODE_SCOPE };
 
+#define SHIM_SCOPE "io.microsoft.container.shim-scope"
+
+/* False if it is not the name of a scope. */
+bool parse_scope(const char *text, size_t length, enum scope *scope);
 /* The role of the container in a pod. `sandbox` receives the id of the pod's sandbox, if there is one. */
-enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size);
+enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size, enum scope *scope);
 
 /* -- stdin of start: runtime_options.c ----------------------------------------------------------------------------- */
 
@@ -44,7 +50,7 @@ enum role parse_pod_role(const char *json, size_t length, const char *id, char *
 /* Whether Python would accept what is on stdin without an error. `socket_dir` receives the directory for the socket that
    containerd configures; empty if it configures none. */
 bool stdin_is_supported(const unsigned char *data, size_t length, const struct command *command,
-    char socket_dir[MAX_SOCKET_DIR]);
+    char socket_dir[MAX_SOCKET_DIR], enum scope *scope);
 
 /* False if there is no whole varint. */
 bool decode_varint(const unsigned char **at, const unsigned char *end, uint64_t *value);

@@ -73,31 +73,41 @@ static bool is_log_level(const struct field *field) {
     return false;
 }
 
-/* An entry of map<string, string>. */
-static bool is_map_entry(const struct field *entry) {
+static bool equals(const struct field *field, const char *text) {
+    return field->wire == BYTES && field->value == strlen(text) && memcmp(field->bytes, text, field->value) == 0;
+}
+
+/* An entry of map<string, string>: the default annotations, of which one is the scope. */
+static bool is_map_entry(const struct field *entry, enum scope *scope) {
     const unsigned char *at = entry->bytes, *end = at + entry->value;
-    struct field field;
-    while (at < end)
+    struct field field, key = {0};
+    while (at < end) {
         if (!read_field(&at, end, &field) || field.wire != BYTES || field.number < 1 || field.number > 2 ||
             !is_text_field(&field))
             return false;
+        if (field.number == 1 && key.bytes != NULL)
+            return false;
+        if (field.number == 1)
+            key = field;
+        else if (key.bytes == NULL)
+            return false;
+        else if (equals(&key, SHIM_SCOPE) &&
+                 (*scope != NO_SCOPE || !parse_scope((const char *)field.bytes, field.value, scope)))
+            return false;
+    }
     return true;
 }
 
-static bool is_supported(const struct field *field) {
+static bool is_supported(const struct field *field, enum scope *scope) {
     switch (field->number) {
     case DEBUG_TYPE: return field->wire == VARINT && (field->value == 0 || field->value == 2);
     case LOG_LEVEL: return field->wire == BYTES && is_log_level(field);
-    case ANNOTATIONS: return field->wire == BYTES && is_map_entry(field);
+    case ANNOTATIONS: return field->wire == BYTES && is_map_entry(field, scope);
     case 1: case 6: case 8: case 9: case 11: case 12: case 13: case 14: case 17: case 19: case 20:
         return field->wire == VARINT && field->value <= INT32_MAX;
     case 3: case 4: case 5: case 7: case 10: case 15: return field->wire == BYTES && is_text_field(field);
     default: return false;
     }
-}
-
-static bool equals(const struct field *field, const char *text) {
-    return field->wire == BYTES && field->value == strlen(text) && memcmp(field->bytes, text, field->value) == 0;
 }
 
 static char lower(unsigned char byte) { return (char)(byte >= 'A' && byte <= 'Z' ? byte + 'a' - 'A' : byte); }
@@ -108,29 +118,47 @@ static bool begins_with(const unsigned char *at, const unsigned char *end, const
     return *word == '\0';
 }
 
-/* TOML text that cannot make `start` fail: the only options that can are LogLevel and DebugType. A key may be written with
-   escapes. */
-static bool is_supported_toml(const struct field *body) {
+/* A whole line `ShimScope = "node"`, as containerd writes it. */
+static bool read_toml_scope(const unsigned char *begin, const unsigned char *at, const unsigned char *end, enum scope *scope) {
+    static const char key[] = "shimscope = \"";
+    if (*scope != NO_SCOPE || (at > begin && at[-1] != '\n') || !begins_with(at, end, key))
+        return false;
+    const unsigned char *value = at += sizeof key - 1;
+    while (at < end && *at != '"')
+        at++;
+    return at < end && parse_scope((const char *)value, (size_t)(at - value), scope) && (at + 1 == end || at[1] == '\n');
+}
+
+/* TOML text that cannot make `start` fail: the only options that can are LogLevel, DebugType and ShimScope. A key may be
+   written with escapes. ShimScope is read if it comes before every table and there is no text of several lines. */
+static bool is_supported_toml(const struct field *body, enum scope *scope) {
     int brackets = 0;
-    for (const unsigned char *at = body->bytes, *end = at + body->value; at < end; at++) {
+    bool has_long_text = false;
+    for (const unsigned char *begin = body->bytes, *at = begin, *end = at + body->value; at < end; at++) {
         if (*at > 0x7e || (*at < 0x20 && *at != '\n' && *at != '\t'))
             return false;
         if ((*at == '[' || *at == '{') && ++brackets > MAX_BRACKETS)
             return false;
-        if (begins_with(at, end, "loglevel") || begins_with(at, end, "debugtype") || begins_with(at, end, "\\u"))
+        if (begins_with(at, end, "loglevel") || begins_with(at, end, "debugtype") || begins_with(at, end, "\\u") ||
+            begins_with(at, end, "shim-scope"))
+            return false;
+        has_long_text = has_long_text || begins_with(at, end, "\"\"\"") || begins_with(at, end, "'''");
+        if (begins_with(at, end, "shimscope") && (brackets > 0 || !read_toml_scope(begin, at, end, scope)))
             return false;
     }
-    return true;
+    return *scope == NO_SCOPE || !has_long_text;
 }
 
-static bool is_supported_generic(const struct field *field) {
+static bool is_supported_generic(const struct field *field, enum scope *scope) {
     if (field->wire != BYTES)
         return false;
-    return field->number == GENERIC_TYPE_URL ? is_text_field(field) : field->number == CONFIG_BODY && is_supported_toml(field);
+    if (field->number == GENERIC_TYPE_URL)
+        return is_text_field(field);
+    return field->number == CONFIG_BODY && is_supported_toml(field, scope);
 }
 
 /* An Any with options. */
-static bool any_is_supported(const unsigned char *at, const unsigned char *end) {
+static bool any_is_supported(const unsigned char *at, const unsigned char *end, enum scope *scope) {
     struct field type, value = {0}, field;
     if (!read_field(&at, end, &type) || type.number != 1)
         return false;
@@ -140,21 +168,22 @@ static bool any_is_supported(const unsigned char *at, const unsigned char *end) 
     if (at < end && (!read_field(&at, end, &value) || value.number != 2 || value.wire != BYTES || at != end))
         return false;
     for (at = value.bytes, end = at + value.value; at < end;)
-        if (!read_field(&at, end, &field) || !(is_generic ? is_supported_generic(&field) : is_supported(&field)))
+        if (!read_field(&at, end, &field) ||
+            !(is_generic ? is_supported_generic(&field, scope) : is_supported(&field, scope)))
             return false;
     return true;
 }
 
-static bool extension_is_supported(const struct field *extension) {
+static bool extension_is_supported(const struct field *extension, enum scope *scope) {
     const unsigned char *at = extension->bytes, *end = at + extension->value;
     struct field any;
     return extension->wire == BYTES && read_field(&at, end, &any) && any.number == 1 && any.wire == BYTES && at == end &&
-           any_is_supported(any.bytes, any.bytes + any.value);
+           any_is_supported(any.bytes, any.bytes + any.value, scope);
 }
 
 /* The fields in the order of their numbers, as containerd writes them. */
 static bool params_are_supported(const unsigned char *at, const unsigned char *end, const struct command *command,
-    char *socket_dir) {
+    char *socket_dir, enum scope *scope) {
     struct field field;
     uint64_t last = 0;
     bool has_id = false, has_namespace = false;
@@ -170,7 +199,7 @@ static bool params_are_supported(const unsigned char *at, const unsigned char *e
         else if (last == PARAMS_LOG_LEVEL)
             is_known = field.wire == VARINT;
         else if (last == EXTENSIONS)
-            is_known = extension_is_supported(&field);
+            is_known = extension_is_supported(&field, scope);
         else if (last == SOCKET_DIR) {
             is_known = field.wire == BYTES && field.value < MAX_SOCKET_DIR && is_text_field(&field);
             memcpy(socket_dir, field.bytes, is_known ? field.value : 0);
@@ -182,10 +211,14 @@ static bool params_are_supported(const unsigned char *at, const unsigned char *e
 }
 
 bool stdin_is_supported(const unsigned char *data, size_t length, const struct command *command,
-    char socket_dir[MAX_SOCKET_DIR]) {
+    char socket_dir[MAX_SOCKET_DIR], enum scope *scope) {
     memset(socket_dir, 0, MAX_SOCKET_DIR);
+    *scope = NO_SCOPE;
     /* Such an id may make an Any look like BootstrapParams, whose first field is the id. */
     if (strcmp(command->id, OPTIONS_TYPE) == 0 || strcmp(command->id, GENERIC_TYPE) == 0)
         return false;
-    return any_is_supported(data, data + length) || params_are_supported(data, data + length, command, socket_dir);
+    if (any_is_supported(data, data + length, scope))
+        return true;
+    *scope = NO_SCOPE;
+    return params_are_supported(data, data + length, command, socket_dir, scope);
 }

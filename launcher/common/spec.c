@@ -21,7 +21,7 @@ struct scanner {
     const char *at, *end;
     int depth;
     bool has_annotations;
-    struct text kind, sandbox; /* the values of the annotations; at is NULL until they are found */
+    struct text kind, sandbox, scope; /* the values of the annotations; at is NULL until they are found */
 };
 
 static bool is_utf8(const char *text, size_t length) {
@@ -128,7 +128,7 @@ static bool equals(const struct text *text, const char *other) {
 
 static bool take_value(struct scanner *s, bool is_annotations);
 
-/* A member of an object. The values of the two annotations are stored. */
+/* A member of an object. The values of the three annotations are stored. */
 static bool take_member(struct scanner *s, bool is_top, bool is_annotations) {
     struct text name, value;
     if (!take_string(s, &name) || !take(s, ':') || ((is_top || is_annotations) && name.has_escapes))
@@ -141,7 +141,10 @@ static bool take_member(struct scanner *s, bool is_top, bool is_annotations) {
     }
     struct text *target = NULL;
     if (is_annotations)
-        target = equals(&name, CONTAINER_TYPE) ? &s->kind : equals(&name, SANDBOX_ID) ? &s->sandbox : NULL;
+        target = equals(&name, CONTAINER_TYPE) ? &s->kind
+                 : equals(&name, SANDBOX_ID)   ? &s->sandbox
+                 : equals(&name, SHIM_SCOPE)   ? &s->scope
+                                               : NULL;
     if (target == NULL)
         return take_value(s, false);
     if (target->at != NULL || !take_string(s, &value) || !is_valid_id(value.at, value.length))
@@ -194,13 +197,26 @@ static bool take_value(struct scanner *s, bool is_annotations) {
     return taken;
 }
 
-enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size) {
+bool parse_scope(const char *text, size_t length, enum scope *scope) {
+    static const char *const names[] = {[POD_SCOPE] = "pod", [NAMESPACE_SCOPE] = "namespace", [NODE_SCOPE] = "node"};
+    for (enum scope at = POD_SCOPE; at <= NODE_SCOPE; at++)
+        if (strlen(names[at]) == length && memcmp(names[at], text, length) == 0) {
+            *scope = at;
+            return true;
+        }
+    return false;
+}
+
+enum role parse_pod_role(const char *json, size_t length, const char *id, char *sandbox, size_t size, enum scope *scope) {
     struct scanner s = {.at = json, .end = json + length};
     skip_space(&s);
     if (!is_utf8(json, length) || peek(&s) != '{' || !take_value(&s, false))
         return UNSUPPORTED;
     skip_space(&s);
     if (s.at != s.end)
+        return UNSUPPORTED;
+    *scope = NO_SCOPE;
+    if (s.scope.at != NULL && !parse_scope(s.scope.at, s.scope.length, scope))
         return UNSUPPORTED;
     if (s.kind.at == NULL && s.sandbox.at == NULL)
         return STANDALONE;

@@ -59,15 +59,16 @@ static bool read_exit_record(const char *bundle, struct exit_record *record) {
 }
 
 bool native_delete(const struct command *command) {
-    char ledger[MAX_PATH], panic_log[MAX_PATH];
+    char ledger[MAX_PATH], panic_log[MAX_PATH], daemon_panic_log[MAX_PATH];
     unsigned char response[MAX_DELETE_RESPONSE];
     struct exit_record record;
     const char *bundle = command->bundle;
     if (bundle == NULL || *bundle != '/' || strlen(bundle) > MAX_PATH - 64 || strstr(bundle, SANDBOX_CONTROLLER) != NULL)
         return false;
     snprintf(panic_log, sizeof panic_log, "%s/panic.log", bundle);
+    snprintf(daemon_panic_log, sizeof daemon_panic_log, "%s/daemon-panic.log", bundle);
     snprintf(ledger, sizeof ledger, "%s/ledger.jsonl", bundle);
-    if (!is_missing_or_empty(panic_log) || !ledger_file_is_released(ledger) || !socket_is_removed(command) ||
+    if (!is_missing_or_empty(panic_log) || !is_missing_or_empty(daemon_panic_log) || !ledger_file_is_released(ledger) || !socket_is_removed(command) ||
         !read_exit_record(bundle, &record))
         return false;
     return write_stdout(response, encode_delete_response(&record, response));

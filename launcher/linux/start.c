@@ -27,10 +27,10 @@
 /* The daemon's descriptors after stdin, stdout and stderr. */
 enum { LISTENER = 3, LINK, OPTIONS };
 
-static enum role read_pod_role(const char *id, char *sandbox, size_t size) {
+static enum role read_pod_role(const char *id, char *sandbox, size_t size, enum scope *scope) {
     static char json[MAX_SPEC];
     ssize_t length = read_file("config.json", json, sizeof json);
-    return length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size);
+    return length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size, scope);
 }
 
 /* Makes the options available to Python on stdin again. */
@@ -43,7 +43,8 @@ static void restore_stdin(int options) {
 }
 
 /* The content of stdin as a memfd; -1 if it is empty. If it is unsupported, stdin is restored. */
-static bool read_options(const struct command *command, int *options, char socket_dir[MAX_SOCKET_DIR]) {
+static bool read_options(
+    const struct command *command, int *options, char socket_dir[MAX_SOCKET_DIR], enum scope *scope) {
     static unsigned char data[MAX_OPTIONS];
     size_t length = 0, total;
     ssize_t got = 0;
@@ -60,7 +61,7 @@ static bool read_options(const struct command *command, int *options, char socke
     int file = memfd_create("options", MFD_CLOEXEC);
     if (file < 0 || !write_all(file, (const char *)data, length))
         return false;
-    bool is_supported = length < sizeof data && stdin_is_supported(data, length, command, socket_dir);
+    bool is_supported = length < sizeof data && stdin_is_supported(data, length, command, socket_dir, scope);
     for (total = length; !is_supported && got > 0 && total <= STDIN_LIMIT; total += (size_t)got)
         if ((got = read(STDIN_FILENO, data, sizeof data)) <= 0 || !write_all(file, (const char *)data, (size_t)got))
             break;
@@ -217,11 +218,13 @@ bool native_start(const struct settings *settings, const struct command *command
     if (getcwd(bundle, sizeof bundle) == NULL || access(settings->python, X_OK) != 0 || access(settings->file, R_OK) != 0)
         return false;
     bool is_service = is_sandbox_bundle(bundle);
-    enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox);
-    if (role == UNSUPPORTED || !read_options(command, &daemon.options, socket_dir))
+    enum scope annotated = NO_SCOPE, configured = NO_SCOPE;
+    enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox, &annotated);
+    if (role == UNSUPPORTED || !read_options(command, &daemon.options, socket_dir, &configured))
         return false;
+    enum scope scope = role == MEMBER ? POD_SCOPE : annotated != NO_SCOPE ? annotated : configured;
     bool has_standby = settings->standby && standby_address(settings, &standby), is_spare = false, is_done;
-    if (!socket_path(command, role == MEMBER ? sandbox : command->id, socket_dir, &address))
+    if (!socket_path(command, role == MEMBER ? sandbox : command->id, socket_dir, &address) || scope > POD_SCOPE)
         is_done = false;
     else if (role == MEMBER)
         is_done = native_join_pod(&address, sandbox);

@@ -16,7 +16,9 @@
 static enum role read_pod_role(const char *id, char *sandbox, size_t size) {
     static char json[MAX_SPEC];
     ptrdiff_t length = read_file(L"config.json", json, sizeof json);
-    return length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size);
+    enum scope scope = NO_SCOPE;
+    enum role role = length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size, &scope);
+    return scope > POD_SCOPE ? UNSUPPORTED : role; /* Python reports the error */
 }
 
 /* Appends an argument, quoted by the rules of the C runtime; false if it does not fit. */

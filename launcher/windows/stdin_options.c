@@ -41,6 +41,8 @@ bool read_stdin_options(const struct command *command, struct stdin_options *opt
         options->length += got;
     }
     char unused[MAX_SOCKET_DIR]; /* pipes are in no directory */
-    return options->length == 0 || (options->length < sizeof options->data &&
-                                       stdin_is_supported(options->data, options->length, command, unused));
+    enum scope scope = NO_SCOPE;
+    return options->length == 0 ||
+           (options->length < sizeof options->data &&
+               stdin_is_supported(options->data, options->length, command, unused, &scope) && scope <= POD_SCOPE);
 }

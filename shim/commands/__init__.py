@@ -67,7 +67,8 @@ DEBUG_LEVEL = 5
 class Bootstrap:
     """The content of stdin: the encoded runtime options, and their log settings. Create decodes the rest."""
 
-    __slots__ = ("log_level", "log_text", "options", "options_type", "raw", "scrub", "socket_dir", "ttrpc_address")
+    __slots__ = ("log_level", "log_text", "options", "options_type", "raw", "scrub", "shim_scope", "socket_dir",
+                 "ttrpc_address")  # fmt: skip
 
     def __init__(self, debug: bool = False) -> None:
         #: The raw bytes, for a spawned daemon, which decodes them again.
@@ -80,6 +81,13 @@ class Bootstrap:
         #: False if the options select ETW events instead of text.
         self.log_text = True
         self.scrub = True
+        #: Which pods share a daemon, if the options say so.
+        self.shim_scope = ""
+
+
+# The annotation of the same meaning: shim.oci.annotations.container.SHIM_SCOPE, without importing it.
+SHIM_SCOPE = "io.microsoft.container.shim-scope"
+POD_SCOPE, NAMESPACE_SCOPE, NODE_SCOPE = "pod", "namespace", "node"
 
 
 STDIN_LIMIT = 10 << 20

@@ -43,7 +43,7 @@ def run_daemon(
 
     def body(link: _socket.socket | None) -> int:
         try:
-            boot = _read_options(flags, options)
+            boot = read_options(flags, options)
             from shim.commands import serve
 
             return serve.serve(flags, boot, listener, bundle, address, is_sandbox, link)
@@ -55,7 +55,8 @@ def run_daemon(
     daemon.run_daemon(body, link)
 
 
-def _read_options(flags: Flags, options: int) -> Bootstrap:
+def read_options(flags: Flags, options: int) -> Bootstrap:
+    """The options in this descriptor, which is closed; -1 is none."""
     if options < 0:
         return Bootstrap(flags.debug)
     from shim.commands import bootstrap

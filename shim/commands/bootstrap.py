@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from shim.api.wellknown import Any
 from shim.api.wire import DecodeError
-from shim.commands import DEBUG_LEVEL, Bootstrap, CommandError, Flags
+from shim.commands import DEBUG_LEVEL, SHIM_SCOPE, Bootstrap, CommandError, Flags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,12 +71,12 @@ def _set_options(type_url: str, value: bytes, boot: Bootstrap) -> None:
     if name not in (RUNHCS_OPTIONS, GENERIC_OPTIONS):
         whose = " (runc's)" if name == RUNC_OPTIONS else ""
         raise CommandError(f"options of type {type_url!r}{whose} are not for this runtime: use {RUNHCS_OPTIONS}")
-    _apply(_decode(name, value), boot)
+    _apply(_decode(name, value, boot), boot)
     boot.options_type = name
     boot.options = value
 
 
-def _decode(name: str, value: bytes) -> Options:
+def _decode(name: str, value: bytes, boot: Bootstrap) -> Options:
     from shim.api.runhcs_options import Options
 
     try:
@@ -92,7 +92,9 @@ def _decode(name: str, value: bytes) -> Options:
     from shim.oci.options import decode
 
     try:
-        return decode(Any(type_url=name, value=value)).values
+        options = decode(Any(type_url=name, value=value))
+        boot.shim_scope = options.shim_scope
+        return options.values
     except InvalidSpec:
         return Options()  # Create gets them too, and can return a status with the reason
 
@@ -111,3 +113,4 @@ def _apply(options: Options, boot: Bootstrap) -> None:
         raise CommandError("option debug_type FILE is not supported: use NPIPE (0) or ETW (2)")
     boot.log_text = options.debug_type != 2
     boot.scrub = options.scrub_logs is None or options.scrub_logs
+    boot.shim_scope = options.default_container_annotations.get(SHIM_SCOPE) or boot.shim_scope

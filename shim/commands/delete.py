@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from shim.container.ledger import Failure
 
 PANIC_LIMIT = 1 << 20
+# The second is shim.commands.shared.DAEMON_PANIC_LOG.
+PANIC_LOGS = ("panic.log", "daemon-panic.log")
 # shim.container.ledger.FILE, without importing it.
 LEDGER_FILE = "ledger.jsonl"
 # containerd's timeout is five seconds, ours must be shorter.
@@ -118,17 +120,18 @@ def _daemon_is_exiting(bundle: str) -> bool:
 
 
 def _print_panic_log(bundle: str) -> None:
-    """Copy the daemon's panic log to stderr, for containerd's log."""
-    try:
-        text = files.read(f"{bundle}/panic.log", PANIC_LIMIT, follow=False)
-        if text:
-            from shim.platform import admin_events
+    """Copy the daemon's panic log to stderr, for containerd's log; of a shared daemon, its own and the pod's."""
+    for name in PANIC_LOGS:
+        try:
+            text = files.read(f"{bundle}/{name}", PANIC_LIMIT, follow=False)
+            if text:
+                from shim.platform import admin_events
 
-            files.write_stderr(text)
-            story = text.decode("utf-8", "replace")
-            admin_events.report(admin_events.SHIM_CRASHED, f"{bundle}: the shim crashed\n{story}")
-    except OSError:
-        pass
+                files.write_stderr(text)
+                story = text.decode("utf-8", "replace")
+                admin_events.report(admin_events.SHIM_CRASHED, f"{bundle}: the shim crashed\n{story}")
+        except OSError:
+            pass
 
 
 def _remove_socket(flags: Flags) -> None:

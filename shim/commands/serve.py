@@ -12,10 +12,10 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 
 from shim import spans, threads
-from shim.commands import Bootstrap, CommandError, Flags, is_sandbox_bundle, read_bootstrap
+from shim.commands import POD_SCOPE, Bootstrap, CommandError, Flags, is_sandbox_bundle, read_bootstrap
 from shim.logs import Log, NullChannel
 from shim.platform import daemon, endpoint, files
 from shim.platform.log_channel import LogChannel, event_sink
@@ -24,12 +24,14 @@ from shim.task.context import ShimContext
 from shim.task.diagnostics import stacks
 from shim.task.events.publisher import Publisher
 from shim.task.pod import Pod
+from shim.threads import start_thread
 from shim.ttrpc.server import Server
 from shim.ttrpc.status import ALREADY_EXISTS, FAILED_PRECONDITION, StatusError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable
 
     from shim.recording.recorder import Recorder
     from shim.task.events.publisher import EventTransport
@@ -71,61 +73,131 @@ def serve(
     link: _socket.socket | None = None,
     channel: LogChannel | None = None,
 ) -> int:
-    """Serve until shutdown is requested. `link` connects to the `start` that forked this process. Without a channel one
-    is created, if the options request a text log."""
-    spans_directory = _enable_spans()
+    """Serve one pod until shutdown is requested. `link` connects to the `start` that forked this process. Without a
+    channel one is created, if the options request a text log."""
+    spans_directory = enable_spans()
     telemetry = _enable_telemetry(flags, bundle, address, is_sandbox)
+    shutdown = prepare_process()
+    server = PodServer(flags, boot, listener, bundle, address, telemetry, channel)
+    try:
+        server.start(is_sandbox, shutdown.request)
+        start_thread(warm_up, (server, link))
+        shutdown.wait(lambda: start_waiting_threads(shutdown, server.log))
+        server.log.debug("shutting down", now=shutdown.now)
+    finally:
+        threads.set_keeper(None)
+        server.end_calls(shutdown.now)
+        if spans_directory:
+            write_spans(spans_directory, flags.id, server.log)
+        server.log.close()
+    return 1 if shutdown.failed else 0
+
+
+def prepare_process() -> daemon.ShutdownRequest:
+    """Signals, threads and crashes, for the whole process."""
     shutdown = daemon.ShutdownRequest()
     shutdown.catch_signals()
     threads.set_keeper(shutdown.wake)
     daemon.enable_fault_handler(stacks.all_threads)  # before a client can send SIGUSR1, which would kill us otherwise
-    if channel is None and boot.log_text:
-        channel = LogChannel(bundle, flags.namespace, flags.id)
-    log = Log(channel or NullChannel(), boot.log_level, scrub_secrets=boot.scrub)
-    publisher = Publisher(lambda: _connect(flags, boot), log, None if telemetry is None else telemetry.add_event)
-    server: Server | None = None
-    recording = _Recording()
-    try:
-        context = ShimContext(
+    sys.setswitchinterval(daemon.SWITCH_INTERVAL)
+    return shutdown
+
+
+class PodServer:
+    """What serves one pod: its endpoint, calls, tasks, log and events. A process has one of them, or several
+    (`shim.commands.shared`)."""
+
+    __slots__ = ("_boot", "_identity", "_listener", "_publisher", "_recording", "_server", "_telemetry", "address",
+                 "bundle", "context", "flags", "log", "pod")  # fmt: skip
+
+    context: ShimContext
+    pod: Pod
+
+    def __init__(
+        self,
+        flags: Flags,
+        boot: Bootstrap,
+        listener: _socket.socket,
+        bundle: str,
+        address: str,
+        telemetry: Telemetry | None = None,
+        channel: LogChannel | None = None,
+        identity: tuple[int, int] | None = None,
+    ) -> None:
+        """`identity` is the endpoint's, if another process may replace it."""
+        self.flags = flags
+        self._boot = boot
+        self._listener = listener
+        self.bundle = bundle
+        self.address = address
+        self._identity = identity
+        self._telemetry = telemetry
+        if channel is None and boot.log_text:
+            channel = LogChannel(bundle, flags.namespace, flags.id)
+        self.log = Log(channel or NullChannel(), boot.log_level, scrub_secrets=boot.scrub)
+        observe = None if telemetry is None else telemetry.add_event
+        self._publisher = Publisher(lambda: _connect(flags, boot), self.log, observe)
+        self._server: Server | None = None
+        self._recording = _Recording()
+
+    def start(
+        self, is_sandbox: bool, on_shutdown: Callable[[bool], None], limit: int = 0, scope: str = POD_SCOPE
+    ) -> None:
+        """Accept calls, and run at most `limit` at a time; 0 is no limit."""
+        flags, boot, log = self.flags, self._boot, self.log
+        self.context = ShimContext(
             namespace=flags.namespace,
             id=flags.id,
-            bundle=bundle,
-            address=address,
+            bundle=self.bundle,
+            address=self.address,
             options_type=boot.options_type,
             options=boot.options,
             is_sandbox=is_sandbox,
             debug=flags.debug,
-            publisher=publisher,
+            publisher=self._publisher,
             log=log,
             pid=daemon.own_pid(),
-            on_shutdown=shutdown.request,
-            sandbox_api=is_sandbox_bundle(bundle),
+            on_shutdown=on_shutdown,
+            sandbox_api=is_sandbox_bundle(self.bundle),
+            scope=scope,
         )
-        pod = Pod(context)
-        server = Server(service.build_services(context, pod), lambda error: _report(log, error))
-        recording.begin_if_requested(server, context)
-        sys.setswitchinterval(daemon.SWITCH_INTERVAL)
-        start_new_thread(server.serve, (endpoint.Listener(listener),))
-        start_new_thread(_warm_up, (context, pod, flags, link))
-        shutdown.wait(lambda: _start_waiting_threads(shutdown, log))
-        log.debug("shutting down", now=shutdown.now)
-    finally:
-        threads.set_keeper(None)
+        self.pod = Pod(self.context)
+        services = service.build_services(self.context, self.pod)
+        self._server = Server(services, lambda error: report(log, error), limit)
+        if scope == POD_SCOPE:
+            self._recording.begin_if_requested(self._server, self.context)
+        else:
+            self.context.record = _refuse_recording
+        start_thread(self._server.serve, (endpoint.Listener(self._listener),))
+
+    def end_calls(self, now: bool) -> None:
+        """Remove the endpoint, finish calls and flush events."""
         # A client that finds no socket starts a new shim: no calls are accepted from here on.
-        endpoint.remove(address)
-        if server is not None:
-            server.shutdown(CALLS_TIMEOUT_NOW if shutdown.now else CALLS_TIMEOUT)
-        publisher.close()
-        recording.close()
-        if telemetry is not None:
-            telemetry.close()
-        if spans_directory:
-            _write_spans(spans_directory, flags.id, log)
-        log.close()
-    return 1 if shutdown.failed else 0
+        endpoint.remove(self.address, self._identity)
+        if self._server is not None:
+            self._server.shutdown(CALLS_TIMEOUT_NOW if now else CALLS_TIMEOUT)
+        self._publisher.close()
+        self._recording.close()
+        if self._telemetry is not None:
+            self._telemetry.close()
+
+    def announce(self) -> None:
+        """The first lines of the log and of its event sink."""
+        from shim.version import VERSION
+
+        sink = event_sink(VERSION, _arguments(self.flags), self._log_stacks)
+        if sink is not None:
+            self.log.add_sink(sink)
+        context = self.context
+        self.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
+
+    def _log_stacks(self) -> None:
+        from shim.task.diagnostics.service import log_stacks
+
+        log_stacks(self.pod, self.context)
 
 
-def _start_waiting_threads(shutdown: daemon.ShutdownRequest, log: Log) -> None:
+def start_waiting_threads(shutdown: daemon.ShutdownRequest, log: Log) -> None:
     """In the main thread, when it was woken: some work may have got no thread."""
     if not threads.is_waiting():
         return  # a signal
@@ -141,23 +213,32 @@ def _start_waiting_threads(shutdown: daemon.ShutdownRequest, log: Log) -> None:
         shutdown.request(now=True)
 
 
-def _enable_spans() -> str:
+def enable_spans() -> str:
     """The directory for spans; "" if they are off. Called before the services are built, which are traced."""
     directory = files.environment(spans.VARIABLE)
     if directory:
         spans.enable()
-        _trace_libraries()
+        trace_libraries()
     return directory
 
 
-def _trace_libraries() -> None:
+def trace_libraries() -> None:
     library = sys.modules.get("shim.hcs_bindings.library")
     if library is not None:  # imported by a standby
         library.reset()
 
 
 def _enable_telemetry(flags: Flags, bundle: str, address: str, is_sandbox: bool) -> Telemetry | None:
-    """Report to the node agent, if one listens; otherwise nothing is imported. Called before the services are built."""
+    """Called before the services are built."""
+    telemetry = telemetry_of(flags, bundle, address, is_sandbox)
+    if telemetry is not None:
+        spans.enable(telemetry.add)
+        trace_libraries()
+    return telemetry
+
+
+def telemetry_of(flags: Flags, bundle: str, address: str, is_sandbox: bool) -> Telemetry | None:
+    """Reports of a pod to the node agent, if one listens; otherwise nothing is imported."""
     agent = files.environment(AGENT_VARIABLE) or endpoint.agent_address(address)
     if agent == "0" or not endpoint.exists(agent):
         return None
@@ -175,10 +256,7 @@ def _enable_telemetry(flags: Flags, bundle: str, address: str, is_sandbox: bool)
         # A standby has imported everything.
         "start": "standby" if "shim.task.create" in sys.modules else "cold",
     }
-    telemetry = Telemetry(agent, identity)
-    spans.enable(telemetry.add)
-    _trace_libraries()
-    return telemetry
+    return Telemetry(agent, identity)
 
 
 class _Recording:
@@ -220,6 +298,10 @@ class _Recording:
             self._recorder.close()
 
 
+def _refuse_recording(address: str) -> None:
+    raise StatusError(FAILED_PRECONDITION, "the shim serves other pods, too: record a pod with ShimScope pod")
+
+
 def _record_start(id: str) -> None:
     """The time from the start of the launcher to the handover."""
     began = files.environment(BEGAN_VARIABLE)
@@ -229,7 +311,7 @@ def _record_start(id: str) -> None:
         spans.emit(root)
 
 
-def _write_spans(directory: str, id: str, log: Log) -> None:
+def write_spans(directory: str, id: str, log: Log) -> None:
     pid = daemon.own_pid()
     try:
         files.write_atomic(f"{directory}/{id}-{pid}.json", spans.document(pid, id))
@@ -237,8 +319,9 @@ def _write_spans(directory: str, id: str, log: Log) -> None:
         log.warning(f"failed to write spans: create the directory {directory} that {spans.VARIABLE} names", error=error)
 
 
-def _warm_up(context: ShimContext, pod: Pod, flags: Flags, link: _socket.socket | None) -> None:
+def warm_up(server: PodServer, link: _socket.socket | None) -> None:
     """Import everything that the first response did not need."""
+    context = server.context
     try:
         if link is not None and not daemon.wait_for_handover(link):
             context.log.warning("start died before the handover, shutting down")
@@ -246,27 +329,17 @@ def _warm_up(context: ShimContext, pod: Pod, flags: Flags, link: _socket.socket 
             return
         _record_start(context.id)
         time.sleep(WARM_UP_DELAY)
-        daemon.announce_and_load(lambda: _announce(context, pod, flags))
+        daemon.announce_and_load(server.announce)
         with spans.span("warm-up"):
             service.warm_up(context)
     except Exception as error:
         # A call that needs the broken module later imports it again, and reports its own error. A call that waits for
         # this import gets the unfinished module: Python does not tell it of the failure, so it is in the log.
-        _report(context.log, error)
+        report(context.log, error)
     finally:
         # What is loaded now stays: the collector need not traverse it, nor touch its pages.
         gc.freeze()
         gc.enable()
-
-
-def _announce(context: ShimContext, pod: Pod, flags: Flags) -> None:
-    """The first lines of the log and of its event sink."""
-    from shim.version import VERSION
-
-    sink = event_sink(VERSION, _arguments(flags), lambda: _log_stacks(pod, context))
-    if sink is not None:
-        context.log.add_sink(sink)
-    context.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
 
 
 def _arguments(flags: Flags) -> list[str]:
@@ -274,12 +347,6 @@ def _arguments(flags: Flags) -> list[str]:
     named = {"-namespace": flags.namespace, "-address": flags.address, "-publish-binary": flags.publish_binary}
     options = [text for name, value in named.items() for text in (name, value)]
     return ["containerd-shim-runhcs-v1", *options, "-id", flags.id, "serve"]
-
-
-def _log_stacks(pod: Pod, context: ShimContext) -> None:
-    from shim.task.diagnostics.service import log_stacks
-
-    log_stacks(pod, context)
 
 
 def _connect(flags: Flags, boot: Bootstrap) -> EventTransport:
@@ -291,7 +358,7 @@ def _connect(flags: Flags, boot: Bootstrap) -> EventTransport:
     return PublishCommandTransport(flags.publish_binary, flags.address, flags.namespace)
 
 
-def _report(log: Log, error: BaseException) -> None:
+def report(log: Log, error: BaseException) -> None:
     """A bug: one line for containerd's log, the traceback for panic.log."""
     log.error("unexpected error, see panic.log in the bundle", error=f"{type(error).__name__}: {error}")
     sys.excepthook(type(error), error, error.__traceback__)

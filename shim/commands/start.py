@@ -7,7 +7,8 @@ before the daemon runs: containerd's first connection waits in the backlog while
 Where there is a C compiler, `launcher/linux/start.c` does this without Python in the usual cases and leaves all other
 cases, and all errors, to this module.
 
-A container of a pod gets no daemon of its own: its sandbox's daemon serves it.
+A container of a pod gets no daemon of its own: its sandbox's daemon serves it. With ShimScope pods share a daemon, too
+(`shim.commands.shared`).
 
 A bundle of containerd's shim sandboxer is a sandbox that the Sandbox service will create; its config.json, if there is
 one, does not matter. Only then the output is JSON with version 3, with which containerd 2.x connects the pod's
@@ -18,12 +19,27 @@ from __future__ import annotations
 
 import gc
 
-from shim.commands import Bootstrap, CommandError, Flags, is_sandbox_bundle, read_bootstrap
+from shim.commands import (
+    NAMESPACE_SCOPE,
+    NODE_SCOPE,
+    POD_SCOPE,
+    SHIM_SCOPE,
+    Bootstrap,
+    CommandError,
+    Flags,
+    is_sandbox_bundle,
+    read_bootstrap,
+)
 from shim.platform import daemon, endpoint, files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from collections.abc import Callable
+
+    #: Starts a daemon that serves the listening socket, with the panic log.
+    Starter = Callable[[_socket.socket, int], daemon.Child]
+    Parse = Callable[[list[str]], tuple[str, Flags]]
 
 CONTAINER_TYPE = "io.kubernetes.cri.container-type"
 SANDBOX_ID = "io.kubernetes.cri.sandbox-id"
@@ -36,20 +52,24 @@ POD_TIMEOUT = 10.0
 WRITE_FILES, START_DAEMON, PRINT_ADDRESS = "write into the bundle", "start the daemon", "print the address"
 
 
-def run(flags: Flags) -> int:
+def run(flags: Flags, parse: Parse) -> int:
+    """`parse` parses a command line: a shared daemon gets those of other pods."""
     gc.disable()  # not worth it in ten milliseconds; the daemon enables it again
     flags.require("namespace", "address", "publish-binary", "id")
     bundle = files.current_directory()
     sandbox_api = is_sandbox_bundle(bundle)
-    sandbox, is_sandbox = (flags.id, True) if sandbox_api else parse_pod_role(read_annotations(bundle), flags.id)
+    annotations = {} if sandbox_api else read_annotations(bundle)
+    sandbox, is_sandbox = (flags.id, True) if sandbox_api else parse_pod_role(annotations, flags.id)
     boot = read_bootstrap(flags)
+    scope = choose_scope(annotations, boot)
     try:
         address = endpoint.address_for(flags.address, flags.namespace, sandbox, boot.socket_dir)
         if sandbox != flags.id:
             _join(flags, sandbox, address, bundle)
         else:
             answer = bootstrap_json(address) if sandbox_api else address
-            _launch(flags, boot, address, bundle, is_sandbox, answer)
+            if scope == POD_SCOPE or not _launch_shared(flags, boot, address, bundle, is_sandbox, answer, scope, parse):
+                _launch(flags, boot, address, bundle, is_sandbox, answer)
     except endpoint.EndpointError as error:
         raise CommandError(str(error)) from None
     daemon.start_standby()
@@ -94,6 +114,18 @@ def parse_pod_role(annotations: dict[str, object], id: str) -> tuple[str, bool]:
     return sandbox, kind == "sandbox"
 
 
+def choose_scope(annotations: dict[str, object], boot: Bootstrap) -> str:
+    """Which pods share a daemon with this one."""
+    scope = annotations.get(SHIM_SCOPE) or boot.shim_scope or POD_SCOPE
+    if scope == POD_SCOPE:
+        return POD_SCOPE
+    if scope not in (NAMESPACE_SCOPE, NODE_SCOPE):
+        raise CommandError(f"the shim scope (ShimScope, {SHIM_SCOPE}) is {scope!r}: use pod, namespace or node")
+    if not daemon.FORKS:
+        raise CommandError(f"the shim scope {scope!r} (ShimScope, {SHIM_SCOPE}) is not supported on Windows: use pod")
+    return scope
+
+
 def bootstrap_json(address: str) -> str:
     """The address of a shim that serves the sandbox API."""
     from _json import encode_basestring_ascii
@@ -121,6 +153,28 @@ def _join(flags: Flags, sandbox: str, address: str, bundle: str) -> None:
         raise CommandError(f"cannot write {error.filename or 'the address'}: {error.strerror}") from None
 
 
+def _launch_shared(
+    flags: Flags,
+    boot: Bootstrap,
+    address: str,
+    bundle: str,
+    is_sandbox: bool,
+    answer: str,
+    scope: str,
+    parse: Parse,
+) -> bool:
+    """Have a shared daemon serve the pod. False if that failed, for whatever reason: nothing is left of it, and a
+    daemon of its own serves the pod as well."""
+    from shim.commands.shared.join import SharedStart
+
+    shared = SharedStart(flags, boot, address, bundle, is_sandbox, scope, parse)
+    try:
+        launch_with(shared.start_daemon, address, bundle, answer, shared.panic_log)
+    except Exception:
+        return False
+    return True
+
+
 def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox: bool, answer: str) -> None:
     """Start a daemon. On failure everything created so far is removed."""
     if not daemon.FORKS:
@@ -128,14 +182,8 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
 
         spawned.launch(flags, boot, address, bundle, is_sandbox, answer)
         return
-    listener = endpoint.listen(address)
-    step = WRITE_FILES
-    created = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid"]
-    child: daemon.Child | None = None
-    try:
-        panic_log = files.create(created[0])
-        files.write_atomic(created[1], address.encode())
 
+    def fork(listener: _socket.socket, panic_log: int) -> daemon.Child:
         def body(link: _socket.socket | None) -> int:
             try:
                 from shim.commands import serve
@@ -145,8 +193,23 @@ def _launch(flags: Flags, boot: Bootstrap, address: str, bundle: str, is_sandbox
                 endpoint.remove(address)
                 raise
 
+        return daemon.fork(body, listener, panic_log)
+
+    launch_with(fork, address, bundle, answer)
+
+
+def launch_with(start_daemon: Starter, address: str, bundle: str, answer: str, *more: str) -> None:
+    """Create the endpoint and the files, start a daemon for them and print the answer. On failure everything created so
+    far is removed; `more` are files that the daemon creates."""
+    listener = endpoint.listen(address)
+    step = WRITE_FILES
+    created = [f"{bundle}/panic.log", f"{bundle}/address", f"{bundle}/shim.pid", *more]
+    child: daemon.Child | None = None
+    try:
+        panic_log = files.create(created[0])
+        files.write_atomic(created[1], address.encode())
         step = START_DAEMON
-        child = daemon.fork(body, listener, panic_log)
+        child = start_daemon(listener, panic_log)
         step = WRITE_FILES
         files.close(panic_log)
         files.write_atomic(created[2], b"%d" % child.pid)

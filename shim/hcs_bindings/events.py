@@ -22,7 +22,7 @@ from _thread import LockType, allocate_lock
 from shim import observers
 from shim.hcs_bindings import errors
 from shim.hcs_bindings._hcs_cffi import ffi
-from shim.threads import run_soon
+from shim.threads import for_own_pod, run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Subscription:
 
     def on_exit(self, callback: Callable[[Exit], object]) -> None:
         """Call back once after the exit, on the dispatcher's thread; at once if it has exited already."""
+        callback = for_own_pod(callback)
         with self._lock:
             if self.exit is None:
                 if self._closed:
@@ -103,7 +104,7 @@ class Subscription:
 
     def on_event(self, callback: Callable[[int, str], object]) -> None:
         with self._lock:
-            self._on_event.append(callback)
+            self._on_event.append(for_own_pod(callback))
 
     def wait(self, timeout: float | None) -> Exit:
         with self._lock:

@@ -6,7 +6,7 @@ from _heapq import heappop, heappush
 from _thread import allocate_lock
 from time import monotonic
 
-from shim.threads import run_soon
+from shim.threads import for_own_pod, run_soon
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def after(seconds: float, function: Callable[[], object]) -> None:
     global _count, _running
     with _lock:
         _count += 1
-        heappush(_waiting, (monotonic() + seconds, _count, function))
+        heappush(_waiting, (monotonic() + seconds, _count, for_own_pod(function)))
         if not _running:
             run_soon(_loop)
             _running = True

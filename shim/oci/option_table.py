@@ -166,11 +166,18 @@ OPTIONS = (
         20, "scrub_logs", "ScrubLogs", bool,
         "Environment, arguments and annotations are not logged. This is also the default.",
     ),
-    # Our own option: not in the protobuf message, so it comes as TOML only.
+    # Our own options: not in the protobuf message, so they come as TOML only.
     Option(
         0, "sandbox_os_version", "SandboxOsVersion", str,
         "The Windows version that containers, or VMs, must have; see "
         "[runtimeclasses.md](../how-to/runtimeclasses.md). "
         "Becomes annotation `io.microsoft.virtualmachine.sandbox-os-version`.",
+    ),
+    Option(
+        0, "shim_scope", "ShimScope", str,
+        "Which pods share a daemon: each has its own, or all of a namespace or of the node share one; see "
+        "[shim-scope.md](../how-to/shim-scope.md). Annotation `io.microsoft.container.shim-scope` overrides it, also "
+        "one in DefaultContainerAnnotations.",
+        values=dict.fromkeys(("pod", "namespace", "node"), ""),
     ),
 )  # fmt: skip

@@ -28,6 +28,7 @@ PROCESS = Values.SandboxIsolation.PROCESS
 HYPERVISOR = Values.SandboxIsolation.HYPERVISOR
 
 OS_VERSION = "sandbox_os_version"
+SHIM_SCOPE = "shim_scope"
 SOURCE = "the runtime options"
 # Keys of the generic options themselves: CRI copies the whole table of the configuration into their text.
 _GENERIC = frozenset(("typeurl", "configpath", "configbody"))
@@ -37,10 +38,12 @@ _MAX_FILE = 1 << 20
 class Options:
     """Decoded and checked runtime options."""
 
-    __slots__ = ("is_empty", "os_version", "values")
+    __slots__ = ("is_empty", "os_version", "shim_scope", "values")
 
-    def __init__(self, values: Values | None = None, os_version: str = "") -> None:
+    def __init__(self, values: Values | None = None, os_version: str = "", shim_scope: str = "") -> None:
         self.values = values or Values()
+        #: ShimScope, as configured: `start` has applied it.
+        self.shim_scope = shim_scope
         #: SandboxOsVersion, as configured.
         self.os_version = os_version
         #: Absent, or all default: then isolation and platform are not checked against the spec.
@@ -108,7 +111,7 @@ def from_toml(text: bytes, source: str) -> Options:
         raise InvalidOption(f"{source} is nested too deeply: no option has more than one level") from None
     known = {option.key.lower(): option for option in OPTIONS}
     values = Values()
-    os_version = ""
+    os_version = shim_scope = ""
     for key, value in table.items():
         if key.lower() in _GENERIC:
             continue
@@ -117,10 +120,13 @@ def from_toml(text: bytes, source: str) -> Options:
             raise _unknown(key, value, source)
         if option.field == OS_VERSION:
             os_version = _os_version(value, source)
+            continue
+        _check(option, value, source)
+        if option.field == SHIM_SCOPE:
+            shim_scope = value.lower()
         else:
-            _check(option, value, source)
             setattr(values, option.field, value)
-    return Options(values, os_version)
+    return Options(values, os_version, shim_scope)
 
 
 def _os_version(value: Any, source: str) -> str:

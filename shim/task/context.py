@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class ShimContext:
-    """Created once for each daemon. Its attributes do not change, but `record`, which the daemon sets."""
+    """Created once for each pod that a daemon serves, usually one. Its attributes do not change, but `record`, which the
+    daemon sets."""
 
     __slots__ = (
         "_on_shutdown",
@@ -33,6 +34,7 @@ class ShimContext:
         "publisher",
         "record",
         "sandbox_api",
+        "scope",
     )
 
     def __init__(
@@ -51,6 +53,7 @@ class ShimContext:
         pid: int,
         on_shutdown: Callable[[bool], None],
         sandbox_api: bool = False,
+        scope: str = "pod",
     ) -> None:
         self.namespace = namespace
         #: The id of the `start` command: the sandbox's id for a pod, else the container's.
@@ -67,6 +70,8 @@ class ShimContext:
         self.is_sandbox = is_sandbox
         #: True when the Sandbox service creates the sandbox, instead of a Create of the Task service.
         self.sandbox_api = sandbox_api
+        #: Which pods the process serves: this one, or others of its namespace or node, too.
+        self.scope = scope
         #: containerd logs at debug level.
         self.debug = debug
         #: `publish(topic, event)` never blocks and never raises.

@@ -38,6 +38,8 @@ EXTENDED = "ExtendedTask"
 SHIM_DIAG = "containerd.runhcs.v1.diag.ShimDiag"
 SHIM_DIAG_METHODS = ("DiagExecInHost", "DiagStacks", "DiagTasks", "DiagShare", "DiagPid")
 INSPECT = "runhcs.inspect.v1.Inspect"
+# What ends a task, whatever else hangs.
+URGENT = ("Kill", "Delete")
 
 EMPTY = b""
 
@@ -103,7 +105,8 @@ class TaskService:
             "Stats": self.stats,
         }
         methods = {name: Method.inline(self.guarded(name, handler)) for name, handler in inline.items()}
-        methods.update((name, Method.worker(self.guarded(name, handler))) for name, handler in worker.items())
+        for name, handler in worker.items():
+            methods[name] = Method.worker(self.guarded(name, handler), name in URGENT)
         return methods
 
     def extended_methods(self) -> dict[str, Method]:

@@ -6,9 +6,10 @@ none for that), and the late response is dropped. When the connection ends, ever
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from time import monotonic
 
+from shim.threads import start_thread
 from shim.ttrpc.core import DATA, MAX_DATA, NO_DATA, REMOTE_CLOSED, REMOTE_OPEN, REQUEST, encode_frame
 from shim.ttrpc.envelope import encode_request, encode_route
 from shim.ttrpc.outbox import HIGH_WATER, Outbox
@@ -114,7 +115,7 @@ class Client:
         self._outbox = Outbox(self._stream, self._stream.close)
         self._closed = False
         try:
-            start_new_thread(self._read, ())
+            start_thread(self._read, ())
         except (RuntimeError, MemoryError):
             self._outbox.close()
             self._stream.close()

@@ -194,7 +194,8 @@ class Connection:
         with self.lock:
             self.running += 1
         try:
-            self.server.workers.submit(self._run, method.handler, call)
+            workers = self.server.urgent_workers if method.is_urgent else self.server.workers
+            workers.submit(self._run, method.handler, call)
         except (RuntimeError, MemoryError) as error:
             with self.lock:
                 self.running -= 1

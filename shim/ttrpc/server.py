@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
 from time import monotonic, sleep
 
+from shim.threads import start_thread
 from shim.ttrpc.call import Call, ServerStream
 from shim.ttrpc.connection import INLINE, STREAM, WORKER, Connection
 from shim.ttrpc.deadlines import Deadlines
 from shim.ttrpc.envelope import encode_route
 from shim.ttrpc.status import StatusError
 from shim.ttrpc.transport import as_listener, as_stream, release
-from shim.ttrpc.workers import Workers
+from shim.ttrpc.workers import BoundedWorkers, Workers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ CLIENT_CLOSE_TIMEOUT = 0.2
 
 
 class Method:
-    """A handler and where it runs."""
+    """A handler and where it runs. An urgent one has a thread even if the others of a bounded pool hang."""
 
-    __slots__ = ("handler", "kind")
+    __slots__ = ("handler", "is_urgent", "kind")
 
-    def __init__(self, kind: int, handler: Callable[..., Any]) -> None:
+    def __init__(self, kind: int, handler: Callable[..., Any], is_urgent: bool = False) -> None:
         self.kind = kind
         self.handler = handler
+        self.is_urgent = is_urgent
 
     @classmethod
     def inline(cls, handler: Callable[[Call], bytes]) -> Method:
@@ -46,9 +48,9 @@ class Method:
         return cls(INLINE, handler)
 
     @classmethod
-    def worker(cls, handler: Callable[[Call], bytes]) -> Method:
+    def worker(cls, handler: Callable[[Call], bytes], is_urgent: bool = False) -> Method:
         """In a worker thread."""
-        return cls(WORKER, handler)
+        return cls(WORKER, handler, is_urgent)
 
     @classmethod
     def stream(cls, handler: Callable[[ServerStream], bytes | None]) -> Method:
@@ -58,16 +60,21 @@ class Method:
 
 class Server:
     def __init__(
-        self, services: Mapping[str, Mapping[str, Method]], report: Callable[[BaseException], None] | None = None
+        self,
+        services: Mapping[str, Mapping[str, Method]],
+        report: Callable[[BaseException], None] | None = None,
+        limit: int = 0,
     ) -> None:
-        """`report` is called with exceptions of handlers that are bugs, not responses (`StatusError`)."""
+        """`report` is called with exceptions of handlers that are bugs, not responses (`StatusError`). At most `limit`
+        handlers run in worker threads, and as many urgent ones; 0 is no limit."""
         self.services = services
         self.routes = {
             encode_route(service, name): method
             for service, methods in services.items()
             for name, method in methods.items()
         }
-        self.workers = Workers()
+        self.workers: Workers = BoundedWorkers(limit) if limit else Workers()
+        self.urgent_workers: Workers = BoundedWorkers(limit) if limit else self.workers
         self.deadlines = Deadlines()
         self.stopping = False
         self._report = report
@@ -113,7 +120,7 @@ class Server:
             if not self.stopping:
                 self._connections.add(connection)
                 try:
-                    start_new_thread(connection.serve, ())
+                    start_thread(connection.serve, ())
                     return connection
                 except (RuntimeError, MemoryError) as error:
                     self._connections.discard(connection)
@@ -146,6 +153,7 @@ class Server:
         while self.connections() and monotonic() < deadline + 1.0:
             sleep(0.002)
         self.workers.close()
+        self.urgent_workers.close()
         self.deadlines.close()
         return graceful
 

@@ -2,11 +2,16 @@
 
 There is no upper bound on purpose: with one, hanging calls could block Kill. Only the idle time of a thread is bounded.
 The thread that became idle last is used first, so surplus threads time out.
+
+Where several pods share a process, each has a bounded pool of its own (`BoundedWorkers`), so that hanging calls of one
+pod cannot use up the threads of all; Kill and Delete have another one.
 """
 
 from __future__ import annotations
 
-from _thread import allocate_lock, start_new_thread
+from _thread import allocate_lock
+
+from shim.threads import start_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +49,7 @@ class Workers:
                 worker.task = task
                 worker.wake.release()
                 return
-        start_new_thread(self._run, (_Worker(task),))
+        start_thread(self._run, (_Worker(task),))
 
     def close(self) -> None:
         """End idle threads now and busy ones when they are done."""
@@ -70,3 +75,36 @@ class Workers:
                         self._idle.remove(worker)
                         return
                 worker.wake.acquire()  # it was given a task at the last moment
+
+
+class BoundedWorkers(Workers):
+    """At most `limit` functions at a time; another one is refused at once."""
+
+    __slots__ = ("_busy", "_limit")
+
+    def __init__(self, limit: int, idle_seconds: float = IDLE_SECONDS) -> None:
+        super().__init__(idle_seconds)
+        self._limit = limit
+        self._busy = 0
+
+    def submit(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Raises RuntimeError if `limit` functions are running, too."""
+        with self._lock:
+            if self._busy >= self._limit:
+                raise RuntimeError(f"{self._limit} calls of this pod are running, the limit: see runhcs stacks")
+            self._busy += 1
+        try:
+            super().submit(self._run_one, function, arguments)
+        except BaseException:
+            self._end_one()
+            raise
+
+    def _run_one(self, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        try:
+            function(*arguments)
+        finally:
+            self._end_one()
+
+    def _end_one(self) -> None:
+        with self._lock:
+            self._busy -= 1

@@ -46,6 +46,15 @@ SANDBOX_OS_VERSION = Annotation(
     "Same as the option SandboxOsVersion.",
 )
 
+# Which pods share a daemon.
+SHIM_SCOPE = Annotation(
+    "io.microsoft.container.shim-scope",
+    Kind("`pod`, `namespace` or `node`", "`start` fails"),
+    ANY,
+    "Which pods share a daemon: see [shim-scope.md](../how-to/shim-scope.md). Read from the sandbox of a pod, or from "
+    "a container without one. Overrides the option ShimScope.",
+)
+
 # Limits of a container.
 _ONE_OF_THREE = "Only one of count, limit and weight may be set, in annotations and spec together."
 MEMORY_SIZE_IN_MB = Annotation(

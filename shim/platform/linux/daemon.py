@@ -71,20 +71,20 @@ class Child:
             pass
 
 
-def fork(body: Body, listener: _socket.socket, panic_log: int) -> Child:
-    """Run `body(link)` in a child that inherits only the listening socket."""
+def fork(body: Body, listener: _socket.socket, panic_log: int, *keep: int) -> Child:
+    """Run `body(link)` in a child that inherits only the listening socket and the descriptors to `keep`."""
     ours, theirs = _socket.socketpair()
     ours.settimeout(READY_TIMEOUT)
     pid = posix.fork()
     if pid == 0:
-        _run_child(body, listener, theirs, panic_log)
+        _run_child(body, listener, theirs, panic_log, *keep)
     theirs.close()
     return Child(pid, ours)
 
 
-def _run_child(body: Body, listener: _socket.socket, link: _socket.socket, panic_log: int) -> NoReturn:
+def _run_child(body: Body, listener: _socket.socket, link: _socket.socket, panic_log: int, *keep: int) -> NoReturn:
     try:
-        detach(panic_log, listener.fileno(), link.fileno())
+        detach(panic_log, listener.fileno(), link.fileno(), *keep)
         set_process_name()
         link.settimeout(HANDOVER_TIMEOUT)
         try:

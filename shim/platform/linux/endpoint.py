@@ -37,10 +37,10 @@ def address_for(containerd_address: str, namespace: str, id: str, directory: str
     """The address of the shim that serves this id."""
     directory = directory or posix.environ.get(DIRECTORY_VARIABLE.encode(), b"").decode() or DEFAULT_DIRECTORY
     joined = _clean("/".join(part for part in (containerd_address, namespace, id) if part))
-    return f"{SCHEME}{directory.rstrip('/')}/{_hash(joined.encode('utf-8', 'surrogateescape'))}"
+    return f"{SCHEME}{directory.rstrip('/')}/{hash_of(joined.encode('utf-8', 'surrogateescape'))}"
 
 
-def _hash(data: bytes) -> str:
+def hash_of(data: bytes) -> str:
     try:  # an extension module that a daemon does not need
         from _sha256 import sha256  # type: ignore[import-not-found]
     except ImportError:  # Python 3.12 and later
@@ -270,12 +270,24 @@ class Listener:
         self._listener.close()
 
 
-def remove(address: str) -> None:
-    """Remove the socket. Only for its owner, or if it is known to be stale."""
+def remove(address: str, identity: tuple[int, int] | None = None) -> None:
+    """Remove the socket. Only for its owner, or if it is known to be stale. With `identity`, only that socket: another
+    `start` may have replaced it."""
     try:
-        posix.unlink(path_of(address))
+        path = path_of(address)
+        if identity is None or identity == identity_of(path):
+            posix.unlink(path)
     except (OSError, EndpointError):
         pass
+
+
+def identity_of(path: str) -> tuple[int, int] | None:
+    """What tells a file from a later one with the same path; None if there is none."""
+    try:
+        status = posix.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def remove_stale(address: str) -> None:

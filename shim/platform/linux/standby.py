@@ -15,7 +15,7 @@ import sys
 
 from shim.platform._libc_cffi import ffi
 from shim.platform.linux import daemon
-from shim.platform.linux.endpoint import lock, peer_is_own_user
+from shim.platform.linux.endpoint import identity_of, lock, peer_is_own_user
 from shim.platform.linux.files import remove
 from shim.platform.linux.standby_start import is_needed
 
@@ -39,7 +39,7 @@ _PR_SET_MM_ARG_END = 9
 class Handover:
     """What the launcher of one `start` hands over for its daemon."""
 
-    __slots__ = ("_environment", "_panic_log", "arguments", "bundle", "is_sandbox", "link", "listener", "options")
+    __slots__ = ("_environment", "arguments", "bundle", "is_sandbox", "link", "listener", "options", "panic_log")
 
     def __init__(self, connection: _socket.socket, data: bytes, descriptors: list[int]) -> None:
         if len(descriptors) not in DESCRIPTORS or not data.startswith(PROTOCOL + b"\0") or not data.endswith(b"\0"):
@@ -49,7 +49,7 @@ class Handover:
         _, is_sandbox, bundle, count, *texts = data[:-1].split(b"\0")
         self.link = connection
         self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptors[0])
-        self._panic_log = descriptors[1]
+        self.panic_log = descriptors[1]
         self.options = descriptors[2] if len(descriptors) > 2 else -1
         self.is_sandbox = is_sandbox == b"1"
         self.bundle = os.fsdecode(bundle)
@@ -58,8 +58,8 @@ class Handover:
 
     def apply(self, title: ProcessTitle) -> None:
         """Turn this process into the daemon that the launcher would have started. A spare is detached already."""
-        posix.dup2(self._panic_log, 2)
-        posix.close(self._panic_log)
+        posix.dup2(self.panic_log, 2)
+        posix.close(self.panic_log)
         _replace_environment(self._environment)
         option = f"runhcs_daemon={self.is_sandbox:d}{self.options >= 0:d}{self.bundle}"
         title.set(["-X", option, sys.orig_argv[2], *self.arguments])
@@ -73,7 +73,7 @@ class StandbySocket:
     def __init__(self, path: str, listener: _socket.socket) -> None:
         self._path = path
         self._listener = listener
-        self._identity = _identity(path)
+        self._identity = identity_of(path)
 
     def wait(self, lifeline: _socket.socket, is_fit: Callable[[], bool]) -> Handover | None:
         """In a spare: the next handover; None if the standby has exited or `is_fit` returns False."""
@@ -92,7 +92,7 @@ class StandbySocket:
             if not is_fit():
                 return None
             try:
-                return _receive(connection)
+                return receive(connection)
             except (OSError, ValueError):
                 connection.close()  # a launcher that timed out, or a probe (`is_alive`)
 
@@ -106,7 +106,7 @@ class StandbySocket:
     @property
     def is_ours(self) -> bool:
         """Whether the path still names this socket: a launcher that timed out removes it."""
-        return _identity(self._path) == self._identity
+        return identity_of(self._path) == self._identity
 
     def close(self, remove: bool) -> None:
         if remove and self.is_ours:
@@ -114,7 +114,8 @@ class StandbySocket:
         self._listener.close()
 
 
-def _receive(connection: _socket.socket) -> Handover:
+def receive(connection: _socket.socket) -> Handover:
+    """Greet a launcher and receive its handover. OSError or ValueError if there is none."""
     if not peer_is_own_user(connection):
         raise ValueError("another user")
     connection.settimeout(REQUEST_TIMEOUT)
@@ -132,14 +133,6 @@ def _receive(connection: _socket.socket) -> Handover:
         if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
             descriptors += memoryview(content[: len(content) // 4 * 4]).cast("i").tolist()
     return Handover(connection, data, descriptors)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = posix.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def listen(path: str) -> StandbySocket | None:

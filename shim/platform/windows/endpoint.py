@@ -213,9 +213,9 @@ class Listener:
         self._pipe.close()
 
 
-def remove(address: str) -> None:
+def remove(address: str, identity: tuple[int, int] | None = None) -> None:
     """Nothing to do: a pipe disappears with its last handle."""
-    del address
+    del address, identity
 
 
 def remove_stale(address: str) -> None:

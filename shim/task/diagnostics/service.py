@@ -19,7 +19,7 @@ import json
 import os
 from time import perf_counter_ns
 
-from shim import spans
+from shim import spans, threads
 from shim.api import shimdiag as api
 from shim.api.inspect import InspectRequest, InspectResponse, RecordRequest, RecordResponse
 from shim.api.types import Status
@@ -76,7 +76,7 @@ def tasks(pod: Pod, context: ShimContext, call: Call) -> bytes:
 def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
     """The stacks of the shim, which need no other component, and of the guest, with a timeout. If the guest has none,
     the text says why."""
-    own = stacks.all_threads()
+    own = stacks.all_threads(threads.current_pod())
     vm = pod.vm
     return api.StacksResponse(stacks=own, guest_stacks=_guest_stacks(vm) if vm is not None else "").encode()
 
@@ -84,7 +84,7 @@ def all_stacks(pod: Pod, context: ShimContext, call: Call) -> bytes:
 def log_stacks(pod: Pod, context: ShimContext) -> None:
     """Write the stacks to the log, in the words of Microsoft's shim, which dumps goroutines: collectors search for
     them. Requested by a capture-state of the ETW provider."""
-    context.log.info("goroutine stack dump", tid=context.id, stack=stacks.all_threads())
+    context.log.info("goroutine stack dump", tid=context.id, stack=stacks.all_threads(threads.current_pod()))
     vm = pod.vm
     if vm is not None:
         context.log.info("guest stack dump", tid=context.id, stack=_guest_stacks(vm))
@@ -238,6 +238,7 @@ def inspect(pod: Pod, context: ShimContext, call: Call) -> bytes:
         "debug": context.debug,
         "hcs": os.environ.get("HCS_EMULATOR_DIR", ""),
         "options": context.options_type,
+        "scope": context.scope,
         "tasks": [_task(task, request.properties, request.stats) for task in pod.tasks()],
         "creating": pod.creating(),
         "events": {"queued": context.publisher.queued, "dropped": context.publisher.dropped},
@@ -268,6 +269,7 @@ def _task(task: Task, properties: bool, stats: bool) -> dict[str, object]:
 def _in_flight() -> list[dict[str, object]]:
     """Calls in progress; only if spans are recorded."""
     now = perf_counter_ns()
+    pods, own = threads.pods(), threads.current_pod()
     return [
         {
             "name": root.name.removeprefix(spans.RPC),
@@ -276,7 +278,7 @@ def _in_flight() -> list[dict[str, object]]:
             "seconds": (now - root.begin) / 1e9,
         }
         for root in spans.open_roots()
-        if root.name != spans.RPC + "Shim"
+        if root.name != spans.RPC + "Shim" and pods.get(root.thread, "") == own
     ]
 
 

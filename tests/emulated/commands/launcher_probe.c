@@ -66,11 +66,15 @@ static void print_connect_response(const unsigned char *frame) {
     printf("%llu\n", (unsigned long long)pid);
 }
 
+static const char *const scopes[] = {"", " pod", " namespace", " node"};
+
 static void print_stdin(const char *id, const unsigned char *data) {
     struct command command = {.namespace = "ns", .id = id};
     char socket_dir[MAX_SOCKET_DIR];
-    bool is_supported = stdin_is_supported(data, length, &command, socket_dir);
-    printf("%s%s\n", is_supported ? "supported" : "unsupported", is_supported ? socket_dir : "");
+    enum scope scope;
+    bool is_supported = stdin_is_supported(data, length, &command, socket_dir, &scope);
+    printf("%s%s%s\n", is_supported ? "supported" : "unsupported", is_supported ? socket_dir : "",
+        is_supported ? scopes[scope] : "");
 }
 
 int main(void) {
@@ -79,8 +83,9 @@ int main(void) {
         char *id = receive(), *data = receive(), *copy = exact(data), sandbox[64] = "";
         struct sockaddr_un address;
         if (kind == 'r') {
-            enum role role = parse_pod_role(copy, length, id, sandbox, sizeof sandbox);
-            printf("%s %s\n", roles[role], role == UNSUPPORTED ? "" : sandbox);
+            enum scope scope;
+            enum role role = parse_pod_role(copy, length, id, sandbox, sizeof sandbox, &scope);
+            printf("%s %s%s\n", roles[role], role == UNSUPPORTED ? "" : sandbox, role == UNSUPPORTED ? "" : scopes[scope]);
         } else if (kind == 'o')
             print_stdin(id, (unsigned char *)copy);
         else if (kind == 'c')

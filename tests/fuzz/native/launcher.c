@@ -27,8 +27,9 @@ static void command_line(char *text, size_t size) {
 
 static void standard_input(const uint8_t *data, size_t size) {
     char socket_dir[MAX_SOCKET_DIR];
+    enum scope scope;
     const struct command command = {.action = "start", .namespace = "n", .address = "/a", .publish = "p", .id = "i"};
-    if (stdin_is_supported(data, size, &command, socket_dir) && strlen(socket_dir) >= MAX_SOCKET_DIR)
+    if (stdin_is_supported(data, size, &command, socket_dir, &scope) && strlen(socket_dir) >= MAX_SOCKET_DIR)
         abort();
 }
 
@@ -41,7 +42,8 @@ static void exit_record(const char *text) {
 
 static void pod_role(const char *text, size_t size) {
     char sandbox[64];
-    if (parse_pod_role(text, size, "c1", sandbox, sizeof sandbox) >= SANDBOX && strlen(sandbox) >= sizeof sandbox)
+    enum scope scope;
+    if (parse_pod_role(text, size, "c1", sandbox, sizeof sandbox, &scope) >= SANDBOX && strlen(sandbox) >= sizeof sandbox)
         abort();
 }
 
