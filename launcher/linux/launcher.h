@@ -66,4 +66,12 @@ bool standby_hand_over(int connection, const struct daemon *daemon, int argc, ch
 /* Start a standby for the next command, if there is none. */
 void standby_spawn(const struct settings *settings, const struct sockaddr_un *address);
 
+/* -- shared daemons: shared.c ------------------------------------------------------------------------------------- */
+
+/* The control socket of the daemon that may serve a pod with this address; false if it is unsupported. */
+bool shared_address(const struct settings *settings, const struct command *command, enum scope scope,
+    const struct sockaddr_un *pod, struct sockaddr_un *address);
+/* Hand the pod over. The pid of the daemon that serves it; 0 if it does not. */
+pid_t shared_join(int connection, const struct daemon *daemon, int argc, char **argv);
+
 #endif

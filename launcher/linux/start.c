@@ -182,38 +182,46 @@ static void kill_daemon(pid_t pid, int link, bool is_spare) {
             usleep(1000);
 }
 
+/* With `shared`, the control socket of a shared daemon, that one must serve the pod. */
 static bool launch_daemon(const struct settings *settings, struct daemon *daemon, const struct sockaddr_un *address,
-    const char *response, const struct sockaddr_un *standby, int argc, char **argv, bool *is_spare) {
+    const char *response, const struct sockaddr_un *standby, const struct sockaddr_un *shared, int argc, char **argv,
+    bool *is_spare) {
     char text[sizeof address->sun_path + sizeof SCHEME], number[32];
-    int link = standby == NULL ? -1 : standby_connect(standby); /* the spare wakes up in the meantime */
+    const struct sockaddr_un *waiting = shared != NULL ? shared : standby;
+    int link = waiting == NULL ? -1 : standby_connect(waiting); /* it wakes up in the meantime */
     pid_t pid = 0;
+    if (shared != NULL && link < 0)
+        return false;
     daemon->listener = create_listener(address);
     if (daemon->listener < 0)
         return false;
     snprintf(text, sizeof text, SCHEME "%s", address->sun_path);
     daemon->panic_log = open("panic.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (daemon->panic_log >= 0 && write_file("address", text))
-        pid = start_daemon(settings, daemon, standby, &link, argc, argv, is_spare);
+        pid = shared != NULL ? shared_join(link, daemon, argc, argv)
+                             : start_daemon(settings, daemon, standby, &link, argc, argv, is_spare);
     snprintf(number, sizeof number, "%d", pid);
     if (pid > 0 && write_file("shim.pid", number) && write_stdout(response, strlen(response))) {
         send(link, "D", 1, MSG_NOSIGNAL);
         return true;
     }
-    if (pid > 0)
+    if (pid > 0 && shared == NULL)
         kill_daemon(pid, link, *is_spare);
     if (link >= 0)
-        close(link);
+        close(link); /* a shared daemon gives up the pod */
     close(daemon->listener);
     unlink(address->sun_path);
     unlink("panic.log");
     unlink("address");
     unlink("shim.pid");
+    if (shared != NULL)
+        unlink("daemon-panic.log");
     return false;
 }
 
 bool native_start(const struct settings *settings, const struct command *command, int argc, char **argv) {
     struct daemon daemon = {.options = -1};
-    struct sockaddr_un address, standby;
+    struct sockaddr_un address, standby, shared;
     char bundle[MAX_PATH - 64], sandbox[256] = "", socket_dir[MAX_SOCKET_DIR], response[256];
     if (getcwd(bundle, sizeof bundle) == NULL || access(settings->python, X_OK) != 0 || access(settings->file, R_OK) != 0)
         return false;
@@ -223,8 +231,10 @@ bool native_start(const struct settings *settings, const struct command *command
     if (role == UNSUPPORTED || !read_options(command, &daemon.options, socket_dir, &configured))
         return false;
     enum scope scope = role == MEMBER ? POD_SCOPE : annotated != NO_SCOPE ? annotated : configured;
-    bool has_standby = settings->standby && standby_address(settings, &standby), is_spare = false, is_done;
-    if (!socket_path(command, role == MEMBER ? sandbox : command->id, socket_dir, &address) || scope > POD_SCOPE)
+    bool is_shared = scope > POD_SCOPE, is_spare = false, is_done;
+    bool has_standby = settings->standby && !is_shared && standby_address(settings, &standby);
+    if (!socket_path(command, role == MEMBER ? sandbox : command->id, socket_dir, &address) ||
+        (is_shared && !shared_address(settings, command, scope, &address, &shared)))
         is_done = false;
     else if (role == MEMBER)
         is_done = native_join_pod(&address, sandbox);
@@ -233,7 +243,8 @@ bool native_start(const struct settings *settings, const struct command *command
         daemon.is_sandbox = role == SANDBOX;
         snprintf(response, sizeof response, "%s" SCHEME "%s%s", is_service ? "{\"version\":3,\"address\":\"" : "",
             address.sun_path, is_service ? "\",\"protocol\":\"ttrpc\"}" : "");
-        is_done = launch_daemon(settings, &daemon, &address, response, has_standby ? &standby : NULL, argc, argv, &is_spare);
+        is_done = launch_daemon(settings, &daemon, &address, response, has_standby ? &standby : NULL,
+            is_shared ? &shared : NULL, argc, argv, &is_spare);
     }
     if (!is_done) {
         restore_stdin(daemon.options);

@@ -71,6 +71,7 @@ class SharedStart:
             return SharedDaemon(control, path, self._scope, self._parse).serve(first)
 
         try:
+            files.remove(self.panic_log)  # it may be another daemon's
             crash_log = files.create(self.panic_log)
             try:
                 return daemon.fork(body, listener, crash_log, panic_log, control.fileno())

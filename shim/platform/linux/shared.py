@@ -28,9 +28,9 @@ _DIGITS = 32
 # Variables that differ between the calls of one containerd, or between two runs of it, and that a daemon does not read.
 IGNORED = frozenset(
     (
-        b"NAMESPACE", b"RUNHCS_BEGAN", b"PWD", b"OLDPWD", b"SHLVL", b"_", b"INVOCATION_ID", b"JOURNAL_STREAM",
-        b"NOTIFY_SOCKET", b"WATCHDOG_PID", b"WATCHDOG_USEC", b"SYSTEMD_EXEC_PID", b"LISTEN_PID", b"LISTEN_FDS",
-        b"LISTEN_FDNAMES", b"MEMORY_PRESSURE_WATCH", b"MEMORY_PRESSURE_WRITE",
+        b"NAMESPACE", b"RUNHCS_BEGAN", b"PWD", b"OLDPWD", b"SHLVL", b"_", b"LC_CTYPE", b"INVOCATION_ID",
+        b"JOURNAL_STREAM", b"NOTIFY_SOCKET", b"WATCHDOG_PID", b"WATCHDOG_USEC", b"SYSTEMD_EXEC_PID", b"LISTEN_PID",
+        b"LISTEN_FDS", b"LISTEN_FDNAMES", b"MEMORY_PRESSURE_WATCH", b"MEMORY_PRESSURE_WRITE",
     )
 )  # fmt: skip
 _STATUS = (b"Uid:", b"Gid:", b"Groups:", b"CapInh:", b"CapPrm:", b"CapEff:", b"CapBnd:", b"CapAmb:", b"NoNewPrivs:",

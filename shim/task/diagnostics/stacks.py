@@ -1,7 +1,7 @@
 """The stacks of all threads of this process, as text.
 
-For diagnosing a shim that hangs. It takes no lock and imports nothing when it is called: it reads only the interpreter's
-own table of frames. Modules such as `traceback` would have to be imported first, possibly while the thread that hangs
+For diagnosing a shim that hangs. A call takes no lock and imports nothing: it reads only the interpreter's own table of
+frames. Modules such as `traceback` would have to be imported first, possibly while the thread that hangs
 holds the import lock.
 """
 
