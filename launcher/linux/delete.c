@@ -2,7 +2,9 @@
    log is empty, the socket is removed. That is every delete after a regular exit. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -58,6 +60,18 @@ static bool read_exit_record(const char *bundle, struct exit_record *record) {
     return true;
 }
 
+/* If a shared daemon was killed, Python removes its control socket. */
+static bool daemon_runs_if_shared(const char *bundle, const char *daemon_panic_log) {
+    struct stat status;
+    char path[MAX_PATH], text[32];
+    if (lstat(daemon_panic_log, &status) != 0)
+        return errno == ENOENT || errno == ENOTDIR;
+    snprintf(path, sizeof path, "%s/shim.pid", bundle);
+    ssize_t length = read_file(path, text, sizeof text);
+    int pid = length > 0 ? atoi(text) : 0;
+    return pid > 1 && kill(pid, 0) == 0;
+}
+
 bool native_delete(const struct command *command) {
     char ledger[MAX_PATH], panic_log[MAX_PATH], daemon_panic_log[MAX_PATH];
     unsigned char response[MAX_DELETE_RESPONSE];
@@ -68,7 +82,8 @@ bool native_delete(const struct command *command) {
     snprintf(panic_log, sizeof panic_log, "%s/panic.log", bundle);
     snprintf(daemon_panic_log, sizeof daemon_panic_log, "%s/daemon-panic.log", bundle);
     snprintf(ledger, sizeof ledger, "%s/ledger.jsonl", bundle);
-    if (!is_missing_or_empty(panic_log) || !is_missing_or_empty(daemon_panic_log) || !ledger_file_is_released(ledger) || !socket_is_removed(command) ||
+    if (!is_missing_or_empty(panic_log) || !is_missing_or_empty(daemon_panic_log) ||
+        !daemon_runs_if_shared(bundle, daemon_panic_log) || !ledger_file_is_released(ledger) || !socket_is_removed(command) ||
         !read_exit_record(bundle, &record))
         return false;
     return write_stdout(response, encode_delete_response(&record, response));

@@ -119,6 +119,13 @@ def _daemon_is_exiting(bundle: str) -> bool:
     return daemon.is_running(pid) and not endpoint.exists(address)
 
 
+def _daemon_is_running(bundle: str) -> bool:
+    try:
+        return daemon.is_running(int(files.read(f"{bundle}/shim.pid", 32, follow=False)))
+    except (OSError, ValueError):
+        return False
+
+
 def _print_panic_log(bundle: str) -> None:
     """Copy the daemon's panic log to stderr, for containerd's log; of a shared daemon, its own and the pod's."""
     for name in PANIC_LOGS:
@@ -135,7 +142,8 @@ def _print_panic_log(bundle: str) -> None:
 
 
 def _remove_socket(flags: Flags) -> None:
-    """Remove the socket of this id's own daemon, if that is dead. A pod member's address is its sandbox's: not ours."""
+    """Remove the socket of this id's own daemon, if that is dead; of a shared daemon, also its control socket. A pod
+    member's address is its sandbox's: not ours."""
     own = endpoint.address_for(flags.address, flags.namespace, flags.id)
     try:
         written = files.read(f"{flags.bundle}/address", 4096, follow=False).decode()
@@ -144,3 +152,7 @@ def _remove_socket(flags: Flags) -> None:
     except (OSError, UnicodeDecodeError):
         pass
     endpoint.remove_stale(own)
+    if files.exists(f"{flags.bundle}/{PANIC_LOGS[1]}") and not _daemon_is_running(flags.bundle):
+        from shim.platform.linux import shared
+
+        shared.remove_stale(endpoint.path_of(own).rpartition("/")[0])

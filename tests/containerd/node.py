@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from runhcs.containerd.client import Client
+from shim.commands import SHIM_SCOPE
 from tests.containerd.daemon import COMMAND_TIMEOUT, NAMESPACE, RUNTIME, Containerd
 from tests.containerd.event_watch import EventWatch
 from tests.support import busybox_image
@@ -36,14 +37,21 @@ CLEAN_TIMEOUT = 60.0
 
 class Node:
     def __init__(
-        self, version: str, standby: bool = False, config: str | Callable[[Node], str] = "", **containerd: Any
+        self,
+        version: str,
+        standby: bool = False,
+        config: str | Callable[[Node], str] = "",
+        scope: str = "",
+        **containerd: Any,
     ) -> None:
-        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby.
+        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby. With `scope`, every
+        spec has the annotation for it.
 
         `config` is more of containerd's configuration, or makes it from the node, which has its emulator then.
         """
         self.version = version
         self.standby = standby
+        self.scope = scope
         self.directory = Path(tempfile.mkdtemp(prefix="node-", dir="/tmp"))
         self.layer = self.directory / "layer"
         make_image(self.layer / "Files")
@@ -88,6 +96,8 @@ class Node:
         windows = {"layerFolders": [str(self.layer), str(scratch)]}
         process.update(members.pop("process", {}))
         windows.update(members.pop("windows", {}))
+        if self.scope:
+            members["annotations"] = {SHIM_SCOPE: self.scope, **members.get("annotations", {})}
         return {"ociVersion": "1.0.2", "process": process, "windows": windows, **members}
 
     def config(self, spec: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ Its rows are in four modules by subject; only those that a spec needs are import
 
 from __future__ import annotations
 
+from shim import threads
 from shim.oci.annotations import container as container_rows
 from shim.oci.annotations.schema import (
     CONTAINER,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 # Key prefixes that belong to runhcs shims only.
 OURS = ("io.microsoft.", "microsoft.com/")
-# Warnings that this shim has logged already, for any container.
-_logged: set[str] = set()
+# Warnings that this shim has logged already, for any container; if it serves several pods, each has its own log.
+_logged: set[tuple[str, str]] = set()
 _MAX_LOGGED = 1000
 
 
@@ -106,8 +107,9 @@ def _reject_if_set(row: Annotation, spec: Spec) -> None:
 
 
 def warn_once(spec: Spec, sentence: str) -> None:
-    if sentence not in _logged:
+    key = threads.current_pod(), sentence
+    if key not in _logged:
         if len(_logged) >= _MAX_LOGGED:
             _logged.clear()  # they may be logged again, but must not take ever more memory
-        _logged.add(sentence)
+        _logged.add(key)
         spec.annotations.warn(sentence)

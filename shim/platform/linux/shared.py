@@ -123,6 +123,28 @@ def remove(path: str) -> None:
         pass
 
 
+def remove_stale(directory: str) -> None:
+    """Remove control sockets of dead daemons."""
+    try:
+        names = [name for name in posix.listdir(directory) if name.startswith(PREFIX)]
+        if not names:
+            return
+        held = lock(directory)
+    except OSError:
+        return
+    try:
+        for name in names:
+            other = connect(f"{directory}/{name}")
+            if other is None:
+                remove(f"{directory}/{name}")
+            else:
+                other.close()
+    except OSError:
+        pass  # one that is busy or not ours is not stale
+    finally:
+        posix.close(held)
+
+
 def wait_greeting(connection: _socket.socket, path: str) -> int:
     """The pid of the daemon, once it takes the pod; 0 if it takes no more pods, or has exited. A daemon that hangs gets
     no more pods: its socket is removed, and the caller fails."""

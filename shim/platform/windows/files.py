@@ -69,6 +69,14 @@ def size(path: str) -> int:
         return 0
 
 
+def exists(path: str) -> bool:
+    try:
+        nt.lstat(native(path))
+    except OSError:
+        return False
+    return True
+
+
 def read_all(descriptor: int, limit: int) -> bytes:
     """Read to EOF, at most `limit` bytes. In pieces: Wine touches all of a buffer, however little is read."""
     chunks = []
