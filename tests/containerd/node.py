@@ -44,8 +44,8 @@ class Node:
         scope: str = "",
         **containerd: Any,
     ) -> None:
-        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby. With `scope`, every
-        spec has the annotation for it.
+        """With `standby`, shims are forks of a warm process, and `expect_clean` ignores the standby. With `scope`, all
+        specs have its annotation.
 
         `config` is more of containerd's configuration, or makes it from the node, which has its emulator then.
         """

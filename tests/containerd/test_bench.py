@@ -117,7 +117,9 @@ class TestQuickSuite:
         (timeline,) = [one for one in quick.run.timelines if (one.name, one.profile) == (call, "")]
         assert phases <= {phase for phase, _, _ in timeline.rounds[candidate][0]}
 
-    @pytest.mark.parametrize("name", ["lifecycles per second", "time per pod", "memory per pod", "RSS per idle shim"])
+    @pytest.mark.parametrize(
+        "name", ["lifecycles per second", "time per pod", "memory per pod", "RSS per idle shim"]
+    )
     def test_series_of_all_candidates(self, quick: Outcome, name: str) -> None:
         assert quick.series(name) == ALL
 

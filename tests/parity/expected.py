@@ -88,7 +88,9 @@ EXPECTED = (
     ),
     Expected(CLEANED_UP, r"hcs \+ HcsModifyServiceSettings", given=(REFUSED, r"hcs HcsModifyServiceSettings")),
     Expected("A second Create is refused at once", r"answer Create: code Unknown, here AlreadyExists"),
-    Expected("A failed VM start fails Create", r"answer Create: text .*handle has already been closed', .*"),
+    Expected(
+        "A failed VM start fails Create", r"answer Create: text .*handle has already been closed', .*"
+    ),
     Expected(
         "The name of the kernel depends on its own directory",
         r"answer Create: text \"kernel: '.*vmlinux' not found\", here .*",

@@ -359,10 +359,7 @@ SCENARIOS["lcow-odd"] = pod(
     # Shares the scratch disk of the sandbox.
     {
         **member(
-            ODD,
-            "container",
-            WORKLOAD,
-            f"{ODD}-c1",
+            ODD, "container", WORKLOAD, f"{ODD}-c1",
             windows={"layerFolders": ["C:\\layers\\1", f"C:\\snapshots\\{ODD}"]},
             mounts=[bind("uvm:///tmp", "/u"), bind("sandbox:///../../x", "/s")],
         ),
@@ -370,10 +367,7 @@ SCENARIOS["lcow-odd"] = pod(
     },
     {
         **member(
-            ODD,
-            "container",
-            WORKLOAD,
-            f"{ODD}-c2",
+            ODD, "container", WORKLOAD, f"{ODD}-c2",
             windows={"layerFolders": ["C:\\layers\\1", f"C:\\snapshots\\{ODD}"]},
             annotations={f"{VM}lcow.privileged": "true"},
             linux={"seccomp": {"defaultAction": "SCMP_ACT_ALLOW"}, "devices": [{"path": "/dev/none", "type": "c"}]},
@@ -381,11 +375,8 @@ SCENARIOS["lcow-odd"] = pod(
         "rootfs": [],
     },
     member(
-        ODD,
-        "container",
-        (*RUN, "update:0", "update:1", "kill:,9", "wait", "delete", "shutdown", "events"),
-        f"{ODD}-c3",
-        process=SLEEP,
+        ODD, "container", (*RUN, "update:0", "update:1", "kill:,9", "wait", "delete", "shutdown", "events"),
+        f"{ODD}-c3", process=SLEEP,
         updates=[{"resources": {"memory": {"limit": 1 << 26}}}, LIMITS],
     ),
     member(ODD, "container", WORKLOAD, f"{ODD}-c4", process={"user": {"username": "user:daemon"}, "args": ["/bin/id"]}),

@@ -75,7 +75,9 @@ class RecordingMachine(Machine):
         tool = [TOOL, "-o", self.drive / "tool.exe"]
         subprocess.run(["x86_64-w64-mingw32-gcc", "-O1", "-s", *tool], check=True)
 
-    def record(self, scenarios: dict[str, dict[str, Any]], program: str = MICROSOFT) -> dict[str, dict[str, Any]]:
+    def record(
+        self, scenarios: dict[str, dict[str, Any]], program: str = MICROSOFT
+    ) -> dict[str, dict[str, Any]]:
         """The recorded cases by name: one, or those of a pod, with this shim."""
         requests = [{"id": name, "rootfs": rootfs(name), **scenario} for name, scenario in scenarios.items()]
         for request in requests:

@@ -122,7 +122,9 @@ def crash(machine: Machine, crash_filter: str, raising: str, code: str, handled:
 
 
 @pytest.mark.parametrize("code", ["80010108", "8001010D", "800706BA"])
-def test_handled_exception_of_rpc_is_not_dumped(machine: Machine, crash_libraries: tuple[str, str], code: str) -> None:
+def test_handled_exception_of_rpc_is_not_dumped(
+    machine: Machine, crash_libraries: tuple[str, str], code: str
+) -> None:
     crash_filter, raising = crash_libraries
     assert crash(machine, crash_filter, raising, code, handled=True) == (b"1", "")
     seen, dump = crash(machine, "", raising, code, handled=True)
@@ -166,7 +168,9 @@ def test_etw_events_equal_the_log(machine: Machine) -> None:
     assert result["captured"]
     assert provider == uuid.UUID("0b52781f-b24d-5685-ddf6-69830ed40ec3")
     assert launched == (5, "ShimLaunched", [("Args", ["shim.exe", "serve"]), ("version", "1.2.3"), ("commit", "")])
-    assert [(level, name) for level, name, _ in entries] == [(level, "LogrusEntry") for level in (4, 2, 5, 4)]
+    assert [(level, name) for level, name, _ in entries] == [
+        (level, "LogrusEntry") for level in (4, 2, 5, 4)
+    ]
     without_time = [[field for field in fields if field[0] != "Time"] for _, _, fields in entries]
     assert without_time == [
         [("Message", "task created"), ("pid", 42), ("rootfs", "C:\\layers"), ("terminal", True), ("tid", "c1")],

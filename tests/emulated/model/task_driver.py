@@ -253,3 +253,5 @@ def _has_exited(state: Task, target: str, code: int) -> bool:
 
 def command(program: int | None) -> tuple[str, ...]:
     return ("sleep", "600") if program is None else ("sh", "-c", f"exit {program}")
+
+

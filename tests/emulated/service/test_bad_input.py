@@ -1,4 +1,5 @@
-"""Invalid input and heavy use: calls fail with a clear code, other clients are not affected, the service keeps running."""
+"""Invalid input and heavy use: calls fail with a clear code, other clients are not affected, the service keeps running.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +179,7 @@ def test_memory_limit_breach_is_journalled(emulator: Emulator) -> None:
             (note,) = emulator.journal(event="LimitsNotEnforced")
             assert note["document"] == {"Limits": ["memory_bytes"]}
             return
-        hungry = 'sh -c "x=0123456789abcdef; while :; do x=$x$x; done"'
+        hungry = "sh -c \"x=0123456789abcdef; while :; do x=$x$x; done\""
         process = client.ok("HcsCreateProcess", {"CommandLine": hungry}, handle=handle)
         status = client.ok("HcsWaitForProcessExit", handle=process.handle, number=30000).document
         assert status["ExitCode"] == 0xC000012D  # STATUS_COMMITMENT_LIMIT

@@ -41,7 +41,9 @@ def volume_directory(emulator: Emulator, path: str) -> Path:
     return emulator.directory / "volumes" / path[11:-2]
 
 
-def test_scratch_layer_lifecycle(emulator: Emulator, client: WireClient, layers: list[str], tmp_path: Path) -> None:
+def test_scratch_layer_lifecycle(
+    emulator: Emulator, client: WireClient, layers: list[str], tmp_path: Path
+) -> None:
     scratch = str(tmp_path / "scratch")
     client.ok("CreateSandboxLayer", scratch, None, *layers)
     assert (tmp_path / "scratch" / "sandbox.vhdx").is_file()

@@ -243,7 +243,6 @@ async def test_process_list_has_names_times_and_memory() -> None:
         assert silo.process_list() == []
         one = await silo.spawn({"CommandLine": "sleep 1000"})
         other = await silo.spawn({"CommandLine": "ping -t localhost"})
-
         # A program has its name and its memory some time after exec.
         def ready() -> bool:
             entries = silo.process_list()

@@ -42,7 +42,9 @@ def test_gc_of_living_shims_finds_nothing(tools: ToolShims) -> None:
     assert "no leaked resources" in tools.runhcs("gc", "--yes")
 
 
-def test_gc_releases_resources_of_a_dead_shim_only(tools: ToolShims, emulator: Emulator) -> None:
+def test_gc_releases_resources_of_a_dead_shim_only(
+    tools: ToolShims, emulator: Emulator
+) -> None:
     dead, alive = run(tools, "dead"), run(tools, "alive")
     before = alive.state()
     dead.kill_daemon()
@@ -128,7 +130,9 @@ def test_gc_releases_in_the_hcs_instance_of_the_ledger(
     assert other.journal("HcsOpenComputeSystem") == []
 
 
-def test_gc_does_not_start_a_stopped_emulator(tools: ToolShims, start_emulator: Callable[..., Emulator]) -> None:
+def test_gc_does_not_start_a_stopped_emulator(
+    tools: ToolShims, start_emulator: Callable[..., Emulator]
+) -> None:
     other = start_emulator()
     before, tools.env = tools.env, {**tools.env, "HCS_EMULATOR_DIR": str(other.directory)}
     shim = run(tools)

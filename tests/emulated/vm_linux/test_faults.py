@@ -65,7 +65,9 @@ def test_fault_disconnects_the_bridge_and_the_guest_dials_again(linux_vm: LinuxV
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_fault_kills_the_process_that_listens(linux_vm: LinuxVm, emulator: Emulator, when: str, tmp_path: Path) -> None:
+def test_fault_kills_the_process_that_listens(
+    linux_vm: LinuxVm, emulator: Emulator, when: str, tmp_path: Path
+) -> None:
     """The listener is a process of its own here, which answers nothing after its first request."""
     emulator.fault(NEGOTIATE, nth=1, kill_client=when)
     linux_vm.create()
@@ -73,7 +75,7 @@ def test_fault_kills_the_process_that_listens(linux_vm: LinuxVm, emulator: Emula
     program = (
         "import socket, struct, sys\n"
         "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); print('ready', flush=True)\n"
-        'c, _ = s.accept(); b = b\'{"MinimumVersion": 4, "MaximumVersion": 4}\'\n'
+        "c, _ = s.accept(); b = b'{\"MinimumVersion\": 4, \"MaximumVersion\": 4}'\n"
         "c.sendall(struct.pack('<IIQ', 0x10100B01, 16 + len(b), 0) + b)\n"
         "answer = c.recv(16); open(sys.argv[2], 'wb').write(answer); sys.stdin.read()\n"
     )

@@ -268,7 +268,9 @@ def test_all_passes_common_options_to_every_part(monkeypatch: pytest.MonkeyPatch
         assert seen[0][1].probes is None and seen[1][1].calls > 0  # their own defaults
 
 
-def test_suite_needs_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suite_needs_root(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert main(["suite", "--quiet", "--output", str(tmp_path / "out")]) == 2
     assert "the suite needs root" in capsys.readouterr().err

@@ -28,7 +28,9 @@ def test_delete_without_ledger_removes_the_user(flags: Flags, monkeypatch: pytes
     assert removed == ["c1"]
 
 
-def test_delete_prints_and_reports_a_user_that_cannot_be_removed(flags: Flags, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delete_prints_and_reports_a_user_that_cannot_be_removed(
+    flags: Flags, monkeypatch: pytest.MonkeyPatch
+) -> None:
     printed: list[bytes] = []
     reported: list[tuple[int, str]] = []
 

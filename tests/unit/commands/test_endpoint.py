@@ -40,7 +40,9 @@ def test_socket_of_running_shim_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
-def test_directory_lock_wait_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directory_lock_wait_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(endpoint, "LOCK_TIME", 0.1)
     place = tmp_path / "s"
     place.mkdir(mode=0o700)

@@ -239,7 +239,9 @@ def test_socket_directory_precedence(
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**33), st.integers(0, 999_999_999), st.integers(0, 2**32 - 1))
-def test_delete_response_equals_codec(status: int, seconds: int, nanos: int, pid: int) -> None:
+def test_delete_response_equals_codec(
+    status: int, seconds: int, nanos: int, pid: int
+) -> None:
     expected = DeleteResponse(pid=pid, exit_status=status, exited_at=Timestamp(seconds=seconds, nanos=nanos))
     assert delete.encode_response(status, seconds, nanos, pid) == expected.encode()
 

@@ -75,7 +75,9 @@ def test_table_on_a_narrow_terminal_wraps_ids(monkeypatch: pytest.MonkeyPatch) -
     assert "".join(line.replace("running", "").strip() for line in lines[1:]) == LONG_ID
 
 
-def test_tree_in_a_pipe_and_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tree_in_a_pipe_and_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     value = {"id": "c1", "tasks": [{"id": "c1", "deleted": False}], "vm": None}
     console.print_tree("c1", value)
     assert capsys.readouterr().out == "id: c1\ntasks:\n  - id: c1\n    deleted: no\nvm: -\n"

@@ -268,7 +268,9 @@ def test_uninstall_restores_the_previous_state(node: Node, capsys: pytest.Captur
     assert not node.report(capsys, "--uninstall")["changed"]
 
 
-def test_uninstall_keeps_versions_in_use_and_removes_them_later(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstall_keeps_versions_in_use_and_removes_them_later(
+    node: Node, capsys: pytest.CaptureFixture[str]
+) -> None:
     node.report(capsys)
     (version,) = node.versions()
     bundle = node.add_pod(version)

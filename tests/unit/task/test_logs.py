@@ -163,7 +163,9 @@ def test_full_fifo_does_not_block_and_loss_is_logged(tmp_path: Path) -> None:
         assert set(first.splitlines(keepends=True)) == {line}, "whole lines only"
         channel.write(b"after\n")
         warning, after = read(reader).splitlines()
-        assert warning == b'level=warning msg="log lines lost, no reader" count=%d' % (1000 - first.count(b"\n"))
+        assert warning == b'level=warning msg="log lines lost, no reader" count=%d' % (
+            1000 - first.count(b"\n")
+        )
         assert after == b"after"
     finally:
         os.close(reader)

@@ -355,7 +355,9 @@ def test_timer_without_thread_fires(limit: ThreadLimit, times: int) -> None:
 
 
 @TIMES
-def test_kill_watch_without_thread_ends_vm(limit: ThreadLimit, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_watch_without_thread_ends_vm(
+    limit: ThreadLimit, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gcs_process, "KILL_SECONDS", 0.05)
     terminated = threading.Event()
     process = VmProcess.__new__(VmProcess)

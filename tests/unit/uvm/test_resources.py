@@ -270,6 +270,7 @@ class TestMounts:
         with pytest.raises(InvalidSpec, match=word):
             mounts.MountPlan(Spec({"mounts": [mount]}), "pod")
 
+
     @pytest.mark.parametrize("path", ["shared", "a b/c-d_e.f", "kubernetes.io~empty-dir/x", "Verzeichnis/größe"])
     def test_sandbox_mount_of_plain_path_is_accepted(self, path: str) -> None:
         mounts.MountPlan(Spec({"mounts": [{"source": f"sandbox://{path}", "destination": "C:\\x"}]}), "pod")
