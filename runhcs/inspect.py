@@ -47,6 +47,7 @@ def describe(shim: Shim, found: list[shims.Bundle]) -> dict[str, Any]:
         "version": report.get("version"),
         "implementation": shim.kind,
         "is_sandbox": report.get("is_sandbox"),
+        "scope": report.get("scope"),
         "started": _utc(shim.created),
         "address": shim.address,
         "bundle": shim.bundle,

@@ -7,7 +7,7 @@
 
 STATE is the state of the pod's sandbox or of the only task; `none` before a task is created; `dead` when the shim's
 process has exited and its bundle still exists (`runhcs gc`); `no answer` when the shim does not respond
-(`runhcs stacks ID`).
+(`runhcs stacks ID`). Pods with SCOPE `namespace` or `node` may share a process, and then have the same PID.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class ShimSummary:
     id: str
     pid: int
     kind: str
+    #: `pod`, or `namespace` or `node` if the process serves several pods, which have the same pid.
+    scope: str
     implementation: str
     state: str
     vm: str | None
@@ -58,6 +60,7 @@ def summarize(shim: Shim) -> ShimSummary:
         id=shim.id,
         pid=shim.pid,
         kind="pod" if report is not None and report.is_sandbox else "container",
+        scope=report.scope if report is not None else "pod",
         implementation=shim.kind,
         state=state(shim),
         vm=report.vm.id if report is not None and report.vm is not None else None,
@@ -92,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"no shims of io.containerd.runhcs.v1 in {places}; --socket-dir and --state name other places")
         return 0
     console.print_table(
-        ("NAMESPACE", "ID", "PID", "KIND", "STATE", "VM", "AGE", "OTHER TASKS"), [_row(one) for one in summaries]
+        ("NAMESPACE", "ID", "PID", "SCOPE", "KIND", "STATE", "VM", "AGE", "OTHER TASKS"), [_row(one) for one in summaries]
     )
     for shim in found:
         if shim.problem:
@@ -103,7 +106,8 @@ def run(args: argparse.Namespace) -> int:
 def _row(one: ShimSummary) -> tuple[object, ...]:
     others = ", ".join(f"{task.id} {task.state}" for task in one.tasks if task.id != one.id)
     age = console.age(time.time() - one.started) if one.started else "-"
-    return (one.namespace or "-", one.id or "?", one.pid or "-", one.kind, one.state, one.vm or "-", age, others or "-")
+    process = (one.pid or "-", one.scope)
+    return (one.namespace or "-", one.id or "?", *process, one.kind, one.state, one.vm or "-", age, others or "-")
 
 
 def _next_step(shim: Shim) -> str:

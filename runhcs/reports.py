@@ -47,6 +47,8 @@ class ShimReport:
     id: str = field(default="", validator=_TEXT)
     bundle: str = field(default="", validator=_TEXT)
     is_sandbox: bool = field(default=False, validator=instance_of(bool))
+    #: Which pods its process serves: `pod`, or several of a `namespace` or `node`.
+    scope: str = field(default="pod", validator=_TEXT)
     tasks: list[TaskReport] = field(factory=list, validator=deep_iterable(instance_of(TaskReport)))
     #: Ids of tasks whose Create is in progress.
     creating: list[str] = field(factory=list, validator=deep_iterable(_TEXT))

@@ -23,6 +23,7 @@ from attrs.validators import ge, in_, instance_of
 from runhcs.reports import ExecReport, ReportError, ShimReport, TaskReport, read_shim_report
 from shim.api import shimdiag
 from shim.api.inspect import InspectRequest, InspectResponse
+from shim.commands.shared import DAEMON_PANIC_LOG
 from shim.container.ledger import FILE as LEDGER
 from shim.platform import daemon, endpoint, host
 from shim.ttrpc import status
@@ -63,8 +64,10 @@ class Bundle:
 
     @property
     def is_served(self) -> bool:
-        """Whether a shim listens or runs for it."""
-        return (bool(self.address) and listens(self.address)) or self.runs
+        """Whether a shim listens or runs for it. A process that serves several pods runs for the others, too."""
+        if self.address and listens(self.address):
+            return True
+        return self.runs and not os.path.exists(os.path.join(self.path, DAEMON_PANIC_LOG))
 
     @property
     def runs(self) -> bool:

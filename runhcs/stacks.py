@@ -3,8 +3,9 @@
   runhcs stacks             of all shims
   runhcs stacks ID          of the shim that serves this container or pod
 
-A shim that does not answer is sent SIGUSR1, on which it writes its stacks to panic.log in its bundle; they are shown
-from there.
+A shim that does not answer is sent SIGUSR1, on which it writes its stacks to panic.log in its bundle (daemon-panic.log if
+it serves several pods); they are shown from there. Of such a shim, only the threads of the pod and those of the process
+are shown, if it answers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from runhcs import console, shims
 from runhcs.reports import as_json
 from runhcs.shims import QueryError, Shim
 from shim.api import shimdiag
+from shim.commands.shared import DAEMON_PANIC_LOG
 from shim.ttrpc.status import StatusError
 
 # The shim waits up to 5 s for the stacks of the guest.
@@ -59,7 +61,9 @@ def stacks_of(shim: Shim) -> Stacks:
 
 def from_panic_log(shim: Shim) -> str:
     """The stacks that the shim writes on SIGUSR1. Its main thread handles the signal even if all others block."""
-    log = Path(shim.bundle, "panic.log")
+    log = Path(shim.bundle, DAEMON_PANIC_LOG)  # of a process that serves several pods
+    if not log.exists():
+        log = Path(shim.bundle, "panic.log")
     if not shim.pid or not shim.bundle or not log.exists() or not hasattr(signal, "SIGUSR1"):
         return ""
     before = log.stat().st_size

@@ -130,7 +130,8 @@ static bool read_toml_scope(const unsigned char *begin, const unsigned char *at,
 }
 
 /* TOML text that cannot make `start` fail: the only options that can are LogLevel, DebugType and ShimScope. A key may be
-   written with escapes. ShimScope is read if it comes before every table and there is no text of several lines. */
+   written with escapes. ShimScope is read if it comes before every table and there is no text of several lines. If Create
+   will refuse the options, it does not matter. */
 static bool is_supported_toml(const struct field *body, enum scope *scope) {
     int brackets = 0;
     bool has_long_text = false;

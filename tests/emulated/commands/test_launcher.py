@@ -18,6 +18,7 @@ from runhcs.install.linux import python
 from shim.api.bootstrap import BootstrapParams, Extension
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any
+from shim.commands import SHIM_SCOPE
 from shim.container.ledger import Ledger
 from tests.support.emulator import is_alive
 from tests.support.eventually import eventually
@@ -118,6 +119,22 @@ def test_join_pod_runs_without_python(binary: Binary) -> None:
     os.kill(daemon_of(sandbox), signal.SIGKILL)
     eventually(lambda: not is_alive(daemon_of(sandbox)), "its exit")
     assert binary.run(*binary.flags("c2"), "start", cwd=binary.pod_bundle("c2", MEMBER)).returncode == 1
+
+
+@pytest.mark.parametrize("scope", ["namespace", "node"])
+def test_join_shared_daemon_runs_without_python(binary: Binary, scope: str) -> None:
+    """Python has started the daemon: the launcher computes the same name of its control socket."""
+    first, second = (binary.pod_bundle(name, {SHIM_SCOPE: scope}) for name in ("c1", "c2"))
+    binary.start(first, "c1")
+    install(binary, compile_launcher(), "/bin/false")
+    address = binary.start(second, "c2")
+    assert daemon_of(second) == daemon_of(first) == connect(dial(address), "c2").shim_pid
+    assert sorted(path.name for path in second.iterdir()) == sorted(path.name for path in first.iterdir())
+    os.kill(daemon_of(first), signal.SIGKILL)
+    eventually(lambda: not is_alive(daemon_of(first)), "its exit")
+    third = binary.pod_bundle("c3", {SHIM_SCOPE: scope})
+    assert binary.run(*binary.flags("c3"), "start", cwd=third).returncode == 1
+    assert [path.name for path in third.iterdir()] == ["config.json"], "everything undone for Python"
 
 
 # What the daemon receives.

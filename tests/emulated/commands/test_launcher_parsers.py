@@ -22,8 +22,8 @@ from shim.api.bootstrap import BootstrapParams, Extension
 from shim.api.runhcs_options import Options
 from shim.api.runtimeoptions import Options as GenericOptions
 from shim.api.wellknown import Any
-from shim.commands import CommandError, Flags, bootstrap, delete, pod_connect
-from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, parse_pod_role
+from shim.commands import SHIM_SCOPE, Bootstrap, CommandError, Flags, bootstrap, delete, pod_connect
+from shim.commands.start import CONTAINER_TYPE, SANDBOX_ID, choose_scope, parse_pod_role
 from shim.container.ledger import FILE, Ledger, read_entries
 from shim.lean_json import loads
 from shim.platform import endpoint
@@ -99,15 +99,16 @@ def python_role(text: bytes, id: str) -> str:
         return "refused"
     try:
         sandbox, is_sandbox = parse_pod_role(annotations, id)
+        scope = f" {choose_scope(annotations, Bootstrap())}" if annotations.get(SHIM_SCOPE) else ""
     except CommandError:
         return "refused"
     if is_sandbox:
-        return f"sandbox {sandbox}"
-    return "standalone " if sandbox == id else f"member {sandbox}"
+        return f"sandbox {sandbox}{scope}"
+    return f"standalone {scope}" if sandbox == id else f"member {sandbox}{scope}"
 
 
-NAMES = st.sampled_from([CONTAINER_TYPE, SANDBOX_ID, "annotations", "é", 'a"b', "\\", ""]) | st.text(max_size=5)
-TEXTS = st.sampled_from(["sandbox", "container", "pod", "c1", ".", "..", "a/b", "ä"]) | st.text(max_size=8)
+NAMES = st.sampled_from([CONTAINER_TYPE, SANDBOX_ID, SHIM_SCOPE, "annotations", "é", 'a"b', "\\", ""]) | st.text(max_size=5)
+TEXTS = st.sampled_from(["sandbox", "container", "pod", "namespace", "node", "c1", ".", "..", "a/b", "ä"]) | st.text(max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
@@ -124,6 +125,8 @@ SPECS = st.builds(lambda rest, own: {**rest, "annotations": own}, OTHERS, ANNOTA
         ({"other": 'a \\ "value" \x7f \u20ac \U0001f600'}, "standalone "),
         ({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "c1"}, "sandbox c1"),
         ({CONTAINER_TYPE: "container", SANDBOX_ID: "pod"}, "member pod"),
+        ({CONTAINER_TYPE: "sandbox", SANDBOX_ID: "c1", SHIM_SCOPE: "namespace"}, "sandbox c1 namespace"),
+        ({SHIM_SCOPE: "node"}, "standalone  node"),
     ],
 )
 @pytest.mark.parametrize("escaped", [True, False])
@@ -183,14 +186,14 @@ def python_stdin(data: bytes) -> str:
         boot = bootstrap.read(data, flags)
     except CommandError:
         return "refused"
-    return f"supported{boot.socket_dir}"
+    return f"supported{boot.socket_dir}{' ' + boot.shim_scope if boot.shim_scope else ''}"
 
 
 OPTIONS = st.builds(
     Options, debug=st.booleans(), debug_type=st.sampled_from([0, 0, 1, 2, 3]), sandbox_image=TEXTS,
     sandbox_isolation=st.integers(0, 2), vm_processor_count=st.integers(-3, 9),
     log_level=st.sampled_from(["", "debug", "x"]),
-    default_container_annotations=st.dictionaries(TEXTS, TEXTS, max_size=2), scrub_logs=st.none() | st.booleans(),
+    default_container_annotations=st.dictionaries(st.just(SHIM_SCOPE) | TEXTS, TEXTS, max_size=2), scrub_logs=st.none() | st.booleans(),
 )  # fmt: skip
 
 
@@ -268,6 +271,37 @@ def test_toml_that_python_refuses_is_unsupported(probe: Probe) -> None:
     for text in ('LogLevel = "x"', 'DEBUGTYPE = "FILE"', '"Log\\u004cevel" = "x"', "x = " + "[" * 2000):
         packed = Any(type_url=GENERIC, value=GenericOptions(config_body=text.encode()).encode())
         assert probe.request(b"o", "c1", packed.encode()) == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ('ShimScope = "node"', "node"),
+        ('VmProcessorCount = 2\nShimScope = "namespace"\n\n[DefaultContainerAnnotations]\n', "namespace"),
+        ('shimscope = "pod"\n', "pod"),
+    ],
+)
+def test_scope_in_toml_is_read(probe: Probe, text: str, scope: str) -> None:
+    packed = Any(type_url=GENERIC, value=GenericOptions(config_body=text.encode()).encode()).encode()
+    assert probe.request(b"o", "c1", packed) == f"supported {scope}" == python_stdin(packed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ShimScope = "cluster"',
+        'ShimScope="node"',
+        'ShimScope = "node" # all of them',
+        'ShimScope = "node"\nShimScope = "pod"',
+        '[DefaultContainerAnnotations]\nShimScope = "node"',
+        f'[DefaultContainerAnnotations]\n"{SHIM_SCOPE}" = "node"',
+        'SandboxImage = """\nShimScope = "node"\n"""',
+        '# ShimScope = "node"',
+    ],
+)
+def test_other_forms_of_scope_in_toml_are_left_to_python(probe: Probe, text: str) -> None:
+    packed = Any(type_url=GENERIC, value=GenericOptions(config_body=text.encode()).encode())
+    assert probe.request(b"o", "c1", packed.encode()) == "unsupported"
 
 
 def test_all_option_fields_are_supported(probe: Probe) -> None:

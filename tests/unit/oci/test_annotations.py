@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from shim.commands import Bootstrap
+from shim.commands.start import choose_scope
 from shim.container import credentials, document, mounts
 from shim.hcs_bindings import windows_version
 from shim.hostprocess import identity, paths
@@ -185,7 +187,14 @@ def disable_unsafe() -> None:
     assert all(spec.annotations.flag(key) for key in names.UNSAFE)
 
 
+def shim_scope() -> None:
+    given = {names.SHIM_SCOPE: "node"}
+    assert choose_scope(dict(given), Bootstrap()) == "node"
+    assert normalized(given).annotations.warnings == []
+
+
 CASES = {
+    names.SHIM_SCOPE: shim_scope,
     names.CONTAINER_TYPE: container_type,
     names.SANDBOX_ID: sandbox_id,
     names.SANDBOX_OS_VERSION: os_version,

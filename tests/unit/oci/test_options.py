@@ -59,8 +59,8 @@ def normalized(*, isolated: bool = True, annotations: dict[str, str] | None = No
 
 def test_table_has_every_field_of_the_message() -> None:
     assert [option.field for option in OPTIONS if option.number] == list(Message.__slots__)
-    assert [option.number for option in OPTIONS] == [*range(1, 21), 0]
-    assert [option.key for option in OPTIONS if not option.number] == ["SandboxOsVersion"]
+    assert [option.number for option in OPTIONS] == [*range(1, 21), 0, 0]
+    assert [option.key for option in OPTIONS if not option.number] == ["SandboxOsVersion", "ShimScope"]
 
 
 def test_option_key_is_field_without_underscores() -> None:
@@ -125,6 +125,7 @@ EFFECTS: dict[str, tuple[Callable[[], object], object]] = {
     "default_container_annotations": (lambda: annotation("a", default_container_annotations={"a": "b"}), "b"),
     "no_inherit_host_timezone": (lambda: annotation(names.NO_TIME_ZONE, no_inherit_host_timezone=True), "true"),
     "scrub_logs": (lambda: (boot(scrub_logs=False).scrub, boot(debug=True).scrub), (False, True)),
+    "shim_scope": (lambda: from_toml(b'shimscope = "Node"', "it").shim_scope, "node"),
     "sandbox_os_version": (lambda: _by_toml('SandboxOsVersion = "ltsc2022"'), "ltsc2022"),
 }
 
