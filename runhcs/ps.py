@@ -94,9 +94,8 @@ def run(args: argparse.Namespace) -> int:
         places = ", ".join(shims.socket_directories(args) + shims.state_directories(args))
         print(f"no shims of io.containerd.runhcs.v1 in {places}; --socket-dir and --state name other places")
         return 0
-    console.print_table(
-        ("NAMESPACE", "ID", "PID", "SCOPE", "KIND", "STATE", "VM", "AGE", "OTHER TASKS"), [_row(one) for one in summaries]
-    )
+    columns = ("NAMESPACE", "ID", "PID", "SCOPE", "KIND", "STATE", "VM", "AGE", "OTHER TASKS")
+    console.print_table(columns, [_row(one) for one in summaries])
     for shim in found:
         if shim.problem:
             console.show(f"\n{shim.id or shim.address}: {shim.problem}; {_next_step(shim)}")

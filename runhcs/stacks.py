@@ -3,9 +3,9 @@
   runhcs stacks             of all shims
   runhcs stacks ID          of the shim that serves this container or pod
 
-A shim that does not answer is sent SIGUSR1, on which it writes its stacks to panic.log in its bundle (daemon-panic.log if
-it serves several pods); they are shown from there. Of such a shim, only the threads of the pod and those of the process
-are shown, if it answers.
+A shim that does not answer is sent SIGUSR1, on which it writes its stacks to panic.log in its bundle; they are shown
+from there. A process that serves several pods answers with the threads of the pod and those of all pods; on SIGUSR1 it
+writes all stacks, to daemon-panic.log in each bundle.
 """
 
 from __future__ import annotations

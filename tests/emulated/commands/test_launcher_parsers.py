@@ -107,8 +107,10 @@ def python_role(text: bytes, id: str) -> str:
     return f"standalone {scope}" if sandbox == id else f"member {sandbox}{scope}"
 
 
-NAMES = st.sampled_from([CONTAINER_TYPE, SANDBOX_ID, SHIM_SCOPE, "annotations", "é", 'a"b', "\\", ""]) | st.text(max_size=5)
-TEXTS = st.sampled_from(["sandbox", "container", "pod", "namespace", "node", "c1", ".", "..", "a/b", "ä"]) | st.text(max_size=8)
+OURS = (CONTAINER_TYPE, SANDBOX_ID, SHIM_SCOPE)
+NAMES = st.sampled_from([*OURS, "annotations", "é", 'a"b', "\\", ""]) | st.text(max_size=5)
+WORDS = ["sandbox", "container", "pod", "namespace", "node", "c1", ".", "..", "a/b", "ä"]
+TEXTS = st.sampled_from(WORDS) | st.text(max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=12
@@ -193,7 +195,8 @@ OPTIONS = st.builds(
     Options, debug=st.booleans(), debug_type=st.sampled_from([0, 0, 1, 2, 3]), sandbox_image=TEXTS,
     sandbox_isolation=st.integers(0, 2), vm_processor_count=st.integers(-3, 9),
     log_level=st.sampled_from(["", "debug", "x"]),
-    default_container_annotations=st.dictionaries(st.just(SHIM_SCOPE) | TEXTS, TEXTS, max_size=2), scrub_logs=st.none() | st.booleans(),
+    default_container_annotations=st.dictionaries(st.just(SHIM_SCOPE) | TEXTS, TEXTS, max_size=2),
+    scrub_logs=st.none() | st.booleans(),
 )  # fmt: skip
 
 
