@@ -16,6 +16,7 @@ So stacks and errors can be told apart (`shim.commands.shared`).
 
 from __future__ import annotations
 
+import _thread
 from _thread import allocate_lock, get_ident, start_new_thread
 from time import monotonic, sleep
 
@@ -52,7 +53,7 @@ def start_thread(function: Callable[..., object], arguments: tuple[Any, ...]) ->
     """Run the function in a new thread. RuntimeError or MemoryError if there can be none."""
     if _pods and (pod := _pods.get(get_ident())):
         function, arguments = run_for_pod, (pod, function, *arguments)
-    start_new_thread(function, arguments)
+    _thread.start_new_thread(function, arguments)
 
 
 def run_for_pod(pod: str, function: Callable[..., object], *arguments: Any) -> None:

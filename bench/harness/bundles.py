@@ -21,6 +21,7 @@ from attrs.validators import in_
 from shim.api.runhcs_options import Options
 from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
+from shim.commands import SHIM_SCOPE
 
 # Directories with programs and libraries of this machine, mounted read-only into the container.
 PROGRAMS = ("/bin", "/lib", "/lib64", "/usr")
@@ -62,8 +63,9 @@ class Bundle:
         role: Role | None = None,
         *,
         windows: bool = True,
+        scope: str = "",
     ) -> None:
-        """`windows`: a Windows spec, for our shim; else a Linux spec, for runc's."""
+        """`windows`: a Windows spec, for our shim; else a Linux spec, for runc's. `scope`: which pods share a shim."""
         self.id = id
         self.profile = profile
         self.path = directory / id
@@ -79,8 +81,9 @@ class Bundle:
             for name in ("proc", "dev", *(path.lstrip("/") for path in PROGRAMS)):
                 (root / name).mkdir()
             spec = (_windows_spec if windows else _linux_spec)(root, id, args or WAIT)
-        if role is not None:
-            spec["annotations"] = role.annotations
+        annotations = {**(role.annotations if role is not None else {}), **({SHIM_SCOPE: scope} if scope else {})}
+        if annotations:
+            spec["annotations"] = annotations
         self.spec = spec
         (self.path / "config.json").write_text(json.dumps(spec))
         os.mkfifo(self.path / "log", 0o700)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from attrs.validators import min_len
 
 from bench.harness.dialects import DIALECTS, NEWEST, Dialect
@@ -21,6 +21,9 @@ from shim.api.wellknown import Any as PackedAny
 
 COLD = "runhcs cold"
 STANDBY = "runhcs standby"
+#: Ours with ShimScope, for the measures of many pods.
+NAMESPACE = "runhcs namespace"
+NODE = "runhcs node"
 INSTALLED = "runc installed"
 
 
@@ -40,6 +43,8 @@ class Candidate:
     environment: Mapping[str, str] = field(factory=dict)
     #: Given as a containerd version.
     dialect: Dialect = field(default=DIALECTS[NEWEST], converter=_dialect)
+    #: ShimScope, if pods share a process.
+    scope: str = ""
 
     @property
     def is_ours(self) -> bool:
@@ -84,6 +89,16 @@ def our_candidates(directory: Path) -> list[Candidate]:
     return [
         Candidate(COLD, program, {"RUNHCS_STANDBY": "0", "RUNHCS_SOCKET_DIR": str(directory / "s0")}),
         Candidate(STANDBY, program, standby),
+    ]
+
+
+def with_scopes(candidates: Sequence[Candidate], directory: Path) -> list[Candidate]:
+    """Our cold shim, if it is among the candidates, with each scope in which pods share a process."""
+    return [
+        evolve(one, name=name, scope=scope, environment={**one.environment, "RUNHCS_SOCKET_DIR": str(directory / at)})
+        for one in candidates
+        if one.name == COLD
+        for name, scope, at in ((NAMESPACE, "namespace", "s2"), (NODE, "node", "s3"))
     ]
 
 

@@ -124,8 +124,9 @@ class SuiteContext:
         for text in errors:
             self.run.violation(candidate.name, "event order", text, profile)
 
-    def check_leaks(self, measure: str) -> None:
-        for name, leaked in self.node.leaks(self.candidates).items():
+    def check_leaks(self, measure: str, more: Sequence[Candidate] = ()) -> None:
+        """`more`: candidates of this measure only."""
+        for name, leaked in self.node.leaks([*self.candidates, *more]).items():
             for text in leaked:
                 self.run.violation(name, "leak", f"leaked {text} (measure {measure})")
 

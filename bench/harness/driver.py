@@ -52,7 +52,8 @@ class Shim:
         self.id = role.pod if role is not None and role.kind == "sandbox" else new_id()
         self.is_member = role is not None and role.kind == "container"
         node.ids.add(self.id)
-        self.bundle = Bundle(node.directory, self.id, profile, args, role, windows=candidate.is_ours)
+        windows, scope = candidate.is_ours, candidate.scope
+        self.bundle = Bundle(node.directory, self.id, profile, args, role, windows=windows, scope=scope)
         self._options = self.bundle.options or candidate.options(node.directory)
         self._environment = {
             **node.environment,
@@ -191,6 +192,14 @@ class Shim:
         self._client.close()
 
     def wait_exit(self) -> None:
+        """Of the process; if it may serve other pods, the end of this one."""
+        if self.candidate.scope:
+            deadline = time.monotonic() + SHUTDOWN_TIMEOUT
+            while os.path.exists(self.endpoint.path):
+                if time.monotonic() >= deadline:
+                    raise RuntimeError(f"{self.candidate.name}: no end of the pod within {SHUTDOWN_TIMEOUT:.0f} s")
+                time.sleep(0.001)
+            return
         poller = select.poll()
         poller.register(self._daemon, select.POLLIN)
         if not poller.poll(SHUTDOWN_TIMEOUT * 1e3):
@@ -207,7 +216,8 @@ class Shim:
             self._client.close()
         if self._daemon >= 0:
             try:
-                signal.pidfd_send_signal(self._daemon, signal.SIGKILL)
+                if kind is not None or not self.candidate.scope:
+                    signal.pidfd_send_signal(self._daemon, signal.SIGKILL)
             except ProcessLookupError:
                 pass
             os.close(self._daemon)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.harness.candidates import COLD, STANDBY
+from bench.harness.candidates import COLD, NAMESPACE, NODE, STANDBY
 
 WINE_COLD, WINE_STANDBY, WINE_GO = "runhcs (Wine)", "runhcs standby (Wine)", "Go runhcs (Wine)"
 
@@ -17,6 +17,11 @@ GOALS: dict[str, dict[str, float]] = {
     "State, 16 callers": {COLD: 1.5, STANDBY: 1.5},
     "unary call, 1 caller": {"shim/ttrpc": 0.9},
     "unary calls, 16 callers": {"shim/ttrpc": 1.5},
+    "start to running of a pod": {NAMESPACE: 0.25, NODE: 0.25},
+    "memory per pod of 10": {NAMESPACE: 0.25, NODE: 0.25},
+    "memory per pod of 50": {NAMESPACE: 0.1, NODE: 0.1},
+    "memory per pod of 110": {NAMESPACE: 0.08, NODE: 0.08},
+    "State, 16 callers over all pods": {NAMESPACE: 1.5, NODE: 1.5},
     "container output": {COLD: 2.0},
     "CPU per GiB of container output": {COLD: 0.3},
     "wine: start": {WINE_COLD: 1.0, WINE_STANDBY: 0.5},

@@ -69,6 +69,6 @@ SIZES = {
     "full": Sizes(
         warm_up=2, short_warm_up=1, lifecycle_rounds=50, vm_rounds=8, pod_rounds=12, phase_rounds=25, cpu_rounds=20,
         call_rounds=20, containerd_rounds=30, output_rounds=12, concurrency=(1, 4, 8, 16, 32), lifecycles_each=4,
-        exec_probes=1000, idle_shims=(1, 5, 10, 25, 50), pods=(1, 10, 25, 50, 100, 200), output_mib=1024,
+        exec_probes=1000, idle_shims=(1, 5, 10, 25, 50), pods=(1, 10, 25, 50, 110, 200), output_mib=1024,
     ),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from shim.commands import NODE_SCOPE, Bootstrap, Flags
 from shim.commands.shared import DAEMON_PANIC_LOG
-from shim.platform import daemon, files
+from shim.platform import daemon, endpoint, files
 from shim.platform.linux import shared
 
 TYPE_CHECKING = False
@@ -68,7 +68,11 @@ class SharedStart:
 
             assert link is not None
             first = Arrival(self._flags, self._boot, listener, panic_log, self._bundle, self._is_sandbox, link, True)
-            return SharedDaemon(control, path, self._scope, self._parse).serve(first)
+            try:
+                return SharedDaemon(control, path, self._scope, self._parse).serve(first)
+            except BaseException:
+                endpoint.remove(self._address)
+                raise
 
         try:
             files.remove(self.panic_log)  # it may be another daemon's

@@ -41,7 +41,8 @@ ROOT = Path(__file__).resolve().parents[3]
 # Functions that start a thread themselves, and what happens if there is none. All others use `run_soon`.
 DIRECT = {
     "threads.py": "run_soon itself",
-    "commands/serve.py": "the daemon does not start, and `start` reports it",
+    "commands/serve.py": "the daemon does not start, and `start` reports it; a pod of a shared daemon is given up",
+    "commands/shared/daemon.py": "the daemon does not start, and `start` reports it",
     "container/ledger.py": "the step runs in the calling thread",
     "platform/windows/detached_process.py": "`start` fails, or sends in the calling thread",
     "platform/windows/standby_start.py": "there is no standby",
@@ -70,7 +71,7 @@ def test_threads_are_started_by_run_soon() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             name = node.func if isinstance(node, ast.Call) else None
             called = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
-            if called in ("start_new_thread", "Thread"):
+            if called in ("start_new_thread", "start_thread", "Thread"):
                 found.add(str(path.relative_to(ROOT / "shim")))
     assert found == set(DIRECT)
 
@@ -260,7 +261,7 @@ def test_client_without_thread_closes_its_stream(monkeypatch: pytest.MonkeyPatch
     def refuse(*_: object) -> None:
         raise refusal
 
-    monkeypatch.setattr("shim.ttrpc.client.start_new_thread", refuse)
+    monkeypatch.setattr("shim.ttrpc.client.start_thread", refuse)
     ours, theirs = socket.socketpair()
     with theirs:
         with pytest.raises(type(refusal)):
@@ -281,7 +282,7 @@ def test_call_without_thread_is_refused_and_the_connection_stays(
     assert server.attach(ours) is not None
     with Client(theirs) as client:
         with monkeypatch.context() as patch:
-            patch.setattr("shim.ttrpc.workers.start_new_thread", refuse)
+            patch.setattr("shim.ttrpc.workers.start_thread", refuse)
             with pytest.raises(StatusError, match="no thread for this call"):
                 client.call("s", "M", timeout=60)
         assert client.call("s", "M", timeout=60) == b"done"
@@ -295,7 +296,7 @@ def test_connection_without_thread_is_closed(monkeypatch: pytest.MonkeyPatch, re
 
     server = Server({}, lambda error: None)
     ours, theirs = socket.socketpair()
-    monkeypatch.setattr("shim.ttrpc.server.start_new_thread", refuse)
+    monkeypatch.setattr("shim.ttrpc.server.start_thread", refuse)
     with theirs:
         assert server.attach(ours) is None and server.connections() == []
         theirs.settimeout(60)
