@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         places = ", ".join(shims.socket_directories(args) + shims.state_directories(args))
         print(f"no shims of io.containerd.runhcs.v1 in {places}; --socket-dir and --state name other places")
         return 0
-    columns = ("NAMESPACE", "ID", "PID", "SCOPE", "KIND", "STATE", "VM", "AGE", "OTHER TASKS")
+    columns = ("NAMESPACE", "ID", "PID", "KIND", "STATE", "VM", "SCOPE", "AGE", "OTHER TASKS")
     console.print_table(columns, [_row(one) for one in summaries])
     for shim in found:
         if shim.problem:
@@ -105,8 +105,8 @@ def run(args: argparse.Namespace) -> int:
 def _row(one: ShimSummary) -> tuple[object, ...]:
     others = ", ".join(f"{task.id} {task.state}" for task in one.tasks if task.id != one.id)
     age = console.age(time.time() - one.started) if one.started else "-"
-    process = (one.pid or "-", one.scope)
-    return (one.namespace or "-", one.id or "?", *process, one.kind, one.state, one.vm or "-", age, others or "-")
+    identity = (one.namespace or "-", one.id or "?", one.pid or "-", one.kind)
+    return (*identity, one.state, one.vm or "-", one.scope, age, others or "-")
 
 
 def _next_step(shim: Shim) -> str:

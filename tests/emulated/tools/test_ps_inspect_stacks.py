@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from shim.commands import SHIM_SCOPE
 from tests.support.emulator import Emulator
 from tests.support.runhcs_tools import ToolShims
 from tests.support.shims import Shim
@@ -40,6 +41,21 @@ def test_ps_lists_shims_and_their_states(tools: ToolShims) -> None:
     assert head.split()[:5] == ["NAMESPACE", "ID", "PID", "KIND", "STATE"]
     assert first.split()[:5] == ["tests", "c1", str(shim.pid), "container", "running"]
     assert tools.json("ps", "-n", "other") == []
+
+
+def test_pods_of_a_shared_daemon_are_told_apart(tools: ToolShims) -> None:
+    spec = {**tools.spec(*SLEEP), "annotations": {SHIM_SCOPE: "node"}}
+    first, second = tools.start("c1", spec), tools.start("c2", spec)
+    for shim in (first, second):
+        shim.run(rootfs=tools.rootfs())
+    found = [(one["id"], one["pid"], one["scope"]) for one in tools.json("ps")]
+    assert found == [("c1", first.pid, "node"), ("c2", first.pid, "node")]
+    inspected = tools.json("inspect", "c2")
+    assert (inspected["id"], inspected["scope"]) == ("c2", "node")
+    assert [task["id"] for task in inspected["tasks"]] == ["c2"] and inspected["tasks"][0]["ledger"]
+    (one,) = tools.json("stacks", "c2")
+    assert "of pod tests/c2" in one["stacks"] and "of pod tests/c1" not in one["stacks"]
+    assert "no leaked resources" in tools.runhcs("gc")
 
 
 def test_ps_finds_a_shim_by_its_socket_or_by_its_bundle(tools: ToolShims) -> None:
