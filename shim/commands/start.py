@@ -72,7 +72,8 @@ def run(flags: Flags, parse: Parse) -> int:
                 _launch(flags, boot, address, bundle, is_sandbox, answer)
     except endpoint.EndpointError as error:
         raise CommandError(str(error)) from None
-    daemon.start_standby()
+    if scope == POD_SCOPE:
+        daemon.start_standby()
     return 0
 
 

@@ -77,6 +77,8 @@ class SharedDaemon:
             self._retire()
             with self._lock:
                 pods = [pod for pod in self._pods if not pod.is_ending]
+                for pod in pods:
+                    pod.is_ending = True
             threads.run_parallel([lambda pod=pod: pod.close(self._shutdown.now) for pod in pods], END_TIMEOUT)  # type: ignore[misc]
             if spans_directory:
                 serve.write_spans(spans_directory, first.flags.id, self._log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import pytest
 from shim.api.runhcs_options import Options
 from shim.api.runtimeoptions import Options as GenericOptions
 from shim.api.wellknown import Any as Packed
-from shim.commands import SHIM_SCOPE
+from shim.commands import SANDBOX_CONTROLLER, SHIM_SCOPE
 from shim.commands.shared import DAEMON_PANIC_LOG
 from tests.support.emulator import is_alive
 from tests.support.eventually import eventually
@@ -188,6 +189,12 @@ def test_killed_start_gives_up_its_pod_only(pods: Pods) -> None:
     pods.expect_clean()
 
 
+def test_killed_first_start_leaves_nothing(pods: Pods) -> None:
+    with pods.starting(pods.pod_bundle("b", {SHIM_SCOPE: "node"})) as start:
+        start.kill()
+    pods.expect_clean()
+
+
 def test_killed_daemon_is_replaced(pods: Pods) -> None:
     first = pods.pod("p1")
     os.kill(first.pid, signal.SIGKILL)
@@ -258,6 +265,27 @@ def test_options_choose_the_scope(pods: Pods, kind: str) -> None:
     assert first.pid == second.pid and first.is_shared
     own = pods.pod_in(pods.pod_bundle("p3", {SHIM_SCOPE: "pod"}), "p3", stdin=stdin)
     assert own.pid != first.pid, "the annotation overrides the options"
+
+
+def test_sandboxes_of_the_sandbox_service_share_by_options(pods: Pods) -> None:
+    message = GenericOptions(config_body=b'ShimScope = "namespace"\n')
+    stdin = Packed(type_url=message.FULL_NAME, value=message.encode()).encode()
+    pids = set()
+    for name in ("s1", "s2"):
+        bundle = pods.directory / SANDBOX_CONTROLLER / NAMESPACE / name
+        bundle.mkdir(parents=True)
+        result = pods.run(*pods.flags(name), "start", cwd=bundle, stdin=stdin)
+        answer = json.loads(result.stdout)
+        assert answer["version"] == 3 and answer["address"] == (bundle / "address").read_text()
+        pids.add(connect(dial(answer["address"]), name).shim_pid)
+    assert len(pids) == 1
+
+
+def test_no_standby_is_started_for_shared_daemons(pods: Pods) -> None:
+    pods.env["RUNHCS_STANDBY"] = "1"
+    first, second = pods.pod("p1"), pods.pod("p2")
+    assert first.pid == second.pid and pods.daemons() == [first.pid]
+    assert not list(pods.sockets.glob("standby-*"))
 
 
 def test_unknown_scope_is_refused(pods: Pods) -> None:
