@@ -19,6 +19,7 @@ from runhcs.task_client import TaskClient  # noqa: E402
 from shim.api.runhcs_options import Options  # noqa: E402
 from shim.api.runtimeoptions import Options as GenericOptions  # noqa: E402
 from shim.api.wellknown import Any as PackedAny  # noqa: E402
+from shim.commands import SHIM_SCOPE  # noqa: E402
 from shim.platform.windows import daemon, endpoint  # noqa: E402
 from shim.ttrpc.client import Client  # noqa: E402
 from tests.wine.driver import TIMEOUT, Shim, main  # noqa: E402
@@ -122,6 +123,10 @@ def log_pipe(program: str, directory: str) -> Any:
     return found
 
 
+SCOPE = GenericOptions(config_body=b'ShimScope = "node"\n')
+DEFAULT_SCOPE = Options(default_container_annotations={SHIM_SCOPE: "namespace"})
+
+
 def options(program: str, directory: str) -> Any:
     """Runtime options on stdin: usual, unusual and invalid. Values: exit code, then the output and the files of the
     bundle, or whether the launcher started the daemon and whether it exited."""
@@ -131,6 +136,8 @@ def options(program: str, directory: str) -> Any:
         "usual": PackedAny(type_url=Options.FULL_NAME, value=usual.encode()).encode(),
         "generic": PackedAny(type_url="runtimeoptions.v1.Options", value=generic).encode(),
         "refused": PackedAny(type_url=Options.FULL_NAME, value=Options(debug_type=1).encode()).encode(),
+        "scope": PackedAny(type_url="runtimeoptions.v1.Options", value=SCOPE.encode()).encode(),
+        "default scope": PackedAny(type_url=Options.FULL_NAME, value=DEFAULT_SCOPE.encode()).encode(),
         "foreign": PackedAny(type_url="containerd.runc.v1.Options").encode(),
         "long": PackedAny(type_url=Options.FULL_NAME, value=Options(GPUVHDPath="y" * 200_000).encode()).encode(),
         "too long": b"\0" * (11 << 20),
