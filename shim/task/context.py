@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class ShimContext:
-    """Created once for each pod that a daemon serves, usually one. Its attributes do not change, but `record`, which the
-    daemon sets."""
+    """Created once for each pod that a daemon serves, usually one. Its attributes do not change, but `record`, which
+    the daemon sets."""
 
     __slots__ = (
         "_on_shutdown",
