@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shim.api import shimdiag
+from shim.api import task as api
 from shim.api.inspect import InspectRequest, InspectResponse, RecordRequest
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as Packed
@@ -138,26 +138,22 @@ def _ignore_closed(call: Any) -> None:
 def test_hanging_calls_of_pod_are_bounded_and_kill_is_not_refused(shims: Shims, emulator: Emulator) -> None:
     first, second = run(shims, "c1"), run(shims, "c2")
     emulator.fault("HcsGetComputeSystemProperties", delay=600)
-    with ThreadPoolExecutor(WORKERS) as pool:
-        callers = [Shim(shims, "c1", first.path, first.address) for _ in range(WORKERS)]
-        for caller in callers:
-            pool.submit(_ignore_closed, caller.pids)
 
-        def refused() -> bool:
-            """A call more is refused once the pool is used up; each attempt that is not refused uses it up further."""
-            try:
-                first.call("Pids", shimdiag.PidRequest(), timeout=0.2)
-            except StatusError as error:
-                return error.code == status.RESOURCE_EXHAUSTED and f"{WORKERS} calls of this pod" in error.message
-            return False
+    def refused() -> bool:
+        """The caller gives up soon, but the thread of its call hangs: each attempt takes another one of the pool."""
+        try:
+            first.call("Pids", api.PidsRequest(id="c1"), timeout=0.05)
+        except StatusError as error:
+            return error.code == status.RESOURCE_EXHAUSTED and f"{WORKERS} calls of this pod" in error.message
+        return False
 
-        eventually(refused, "a refused call")
-        emulator.control("fault-clear")
-        assert second.pids(), "the other pod has its own threads"
-        assert first.state().id == "c1"
-        first.kill(SIGKILL)
-        assert first.wait().exit_status != 0
-        first.kill_daemon()
+    eventually(refused, "a refused call")
+    emulator.control("fault-clear")
+    assert second.pids(), "the other pod has its own threads"
+    assert first.state().id == "c1"
+    first.kill(SIGKILL)
+    assert first.wait().exit_status != 0
+    first.kill_daemon()
 
 
 def test_process_takes_nothing_for_pods_that_ended(shims: Shims) -> None:

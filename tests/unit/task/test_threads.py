@@ -259,7 +259,7 @@ REFUSALS = pytest.mark.parametrize("refusal", [RuntimeError("can't start new thr
 @REFUSALS
 def test_client_without_thread_closes_its_stream(monkeypatch: pytest.MonkeyPatch, refusal: Exception) -> None:
     def refuse(*_: object) -> None:
-        raise refusal
+        raise type(refusal)(*refusal.args)  # its traceback refers to the call: it must not outlive the test
 
     monkeypatch.setattr("shim.ttrpc.client.start_thread", refuse)
     ours, theirs = socket.socketpair()
@@ -275,7 +275,7 @@ def test_call_without_thread_is_refused_and_the_connection_stays(
     monkeypatch: pytest.MonkeyPatch, refusal: Exception
 ) -> None:
     def refuse(*_: object) -> None:
-        raise refusal
+        raise type(refusal)(*refusal.args)  # its traceback refers to the call: it must not outlive the test
 
     server = Server({"s": {"M": Method.worker(lambda call: b"done")}})
     ours, theirs = socket.socketpair()
@@ -292,7 +292,7 @@ def test_call_without_thread_is_refused_and_the_connection_stays(
 @REFUSALS
 def test_connection_without_thread_is_closed(monkeypatch: pytest.MonkeyPatch, refusal: Exception) -> None:
     def refuse(*_: object) -> None:
-        raise refusal
+        raise type(refusal)(*refusal.args)  # its traceback refers to the call: it must not outlive the test
 
     server = Server({}, lambda error: None)
     ours, theirs = socket.socketpair()
@@ -374,7 +374,7 @@ def test_kill_watch_without_thread_ends_vm(
 @REFUSALS
 def test_bridge_without_thread_closes_its_stream(monkeypatch: pytest.MonkeyPatch, refusal: Exception) -> None:
     def refuse(*_: object) -> None:
-        raise refusal
+        raise type(refusal)(*refusal.args)  # its traceback refers to the call: it must not outlive the test
 
     ours, theirs = socket.socketpair()
     ended: list[BridgeError] = []
@@ -392,7 +392,7 @@ def test_release_without_thread_runs_in_the_calling_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
 ) -> None:
     def refuse(*_: object) -> None:
-        raise refusal
+        raise type(refusal)(*refusal.args)  # its traceback refers to the call: it must not outlive the test
 
     monkeypatch.setattr("shim.container.ledger.start_new_thread", refuse)
     monkeypatch.setattr("shim.container.cleanup.release_mount", lambda fields, deadline: None)
