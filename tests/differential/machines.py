@@ -6,18 +6,22 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.differential.linux_scenarios import sandbox_spec
+from tests.differential.shrink import shrink
 from tests.parity import answers, calls, compare, differences
 from tests.parity.cases import Case
-from tests.parity.environment import CaseEnvironment
+from tests.parity.environment import KERNELS, CaseEnvironment, create_linux_files, create_networks, create_scratch
 from tests.parity.expected import EXPECTED
+from tests.parity.lcow_specs import layer
 from tests.parity.record import BUILD, RecordingMachine, rootfs
 from tests.parity.replay import Replay
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.lcow_image import make_boot_files
 from tests.support.shims import Shims
 
 # Times are left out of a response while they are zero. A call that is made twice, for a length and for the text, counts
@@ -35,10 +39,13 @@ class Machines:
         self._count = 0
         self._wine.set_up()
         self._wine.create_case_files()
+        make_boot_files(self._wine.drive / "node" / "LinuxBootFiles", KERNELS, "gcs")
         self._emulator = Emulator("--build", BUILD)
+        create_networks([sandbox_spec({})], self._emulator.env)
         self._shims = Shims(self._emulator.env)
         self._shims.env["TZ"] = "UTC"
         self._environment = CaseEnvironment(self._emulator, self._shims.directory, [])
+        create_linux_files(self._environment.root, self._emulator.directory / "LinuxBootFiles", "emulated", [])
         self._replay = Replay(self._emulator, self._shims, self._environment)
 
     def close(self) -> None:
@@ -53,7 +60,22 @@ class Machines:
     def run(self, scenarios: Sequence[dict[str, Any]]) -> list[str]:
         """Run containers one after the other. Returns the unlisted differences, each with its case."""
         self._count += 1
-        return self._run({f"d{self._count}x{number}": one for number, one in enumerate(scenarios)})
+        named = {f"d{self._count}x{number}": one for number, one in enumerate(scenarios)}
+        return self._run({name: {**one, "rootfs": _rootfs(one, name)} for name, one in named.items()})
+
+    def run_and_shrink(self, scenarios: Sequence[dict[str, Any]]) -> Iterator[str]:
+        """As `run`; a case that differs in the same way when it runs alone is made as small as possible."""
+        for report in self.run(scenarios):
+            scenario, lines = json.loads(report.partition("\n")[0]), _differences(report)
+
+            def differs(one: dict[str, Any], lines: set[str] = lines) -> bool:
+                return any(_differences(again) & lines for again in self.run([one]))
+
+            if differs(scenario):
+                smallest = shrink(scenario, differs)
+                yield f"{report}\nsmallest: {json.dumps(smallest)}"
+            else:
+                yield f"{report}\nnot repeated when it ran alone"
 
     def run_pod(self, scenarios: Sequence[dict[str, Any]]) -> list[str]:
         """The first and the last are the sandbox's."""
@@ -63,7 +85,7 @@ class Machines:
         for number, scenario in enumerate(scenarios):
             text = json.dumps(scenario).replace('"POD"', f'"{pod}"')
             task = pod if number in (0, len(scenarios) - 1) else f"d{self._count}x{number}"
-            named[f"d{self._count}n{number}"] = {**json.loads(text), "id": task, "rootfs": rootfs(task)}
+            named[f"d{self._count}n{number}"] = {**json.loads(text), "id": task, "rootfs": _rootfs(scenario, task)}
         return self._run(named)
 
     def _run(self, named: dict[str, dict[str, Any]]) -> list[str]:
@@ -89,6 +111,8 @@ class Machines:
         return recorded
 
     def _on_linux(self, case: Case) -> list[str]:
+        if case.is_linux:
+            create_scratch(self._environment.root, case.spec, case.run.get("rootfs") or [])
         begin = len(self._emulator.journal())
         given = self._replay.run(case)
         if not case.pod or case.attaches:
@@ -111,6 +135,14 @@ class Machines:
         before = self._emulator.journal_path.stat().st_size
         self._emulator.control("status")
         return self._emulator.journal_path.stat().st_size == before
+
+
+def _differences(report: str) -> set[str]:
+    return {line for line in report.splitlines()[1:] if line.startswith(("Wine: ", "Linux: "))}
+
+
+def _rootfs(scenario: dict[str, Any], id: str) -> list[dict[str, Any]]:
+    return layer(id) if "linux" in scenario["spec"] else rootfs(id)
 
 
 def _between(case: Case, ours: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ followed by a wait.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,15 +20,18 @@ from tests.parity.scenarios import EXEC, HYPERVISOR, SLEEP
 _NOT_GENERATED = (
     "io.kubernetes.", "microsoft.com/", "kerneldrivers", "service-table", "sandbox-os-version", "-id", ".id",
 )  # fmt: skip
-_ANNOTATIONS = {
-    module.__name__: sorted(
+VALUES = ("true", "false", "True", "1", "0", "2", "", "abc", "100", "512", "10000", "4294967296", "1.5", " 1")
+
+
+def generated_annotations(*modules: ModuleType) -> list[str]:
+    return sorted(
         name
+        for module in modules
         for name, row in module_rows(module).items()
         if row.kind is not TEXT and row.outcome == APPLIED and not any(part in name for part in _NOT_GENERATED)
     )
-    for module in (container, vm)
-}
-_VALUES = ("true", "false", "True", "1", "0", "2", "", "abc", "100", "512", "10000", "4294967296", "1.5", " 1")
+
+
 _PIPE = "\\\\.\\pipe\\docker_engine"
 _NUMBERS = (0, 1, 2, 4, 100, 5000, 10000, 10001)
 _MEMORY = (0, 1, 1 << 20, (1 << 20) + 1, 256 << 20, 1 << 30, 1 << 62)
@@ -35,7 +39,7 @@ _MEMORY = (0, 1, 1 << 20, (1 << 20) + 1, 256 << 20, 1 << 30, 1 << 62)
 processes = st.fixed_dictionaries(
     {"args": st.sampled_from([SLEEP["args"], [*SLEEP["args"], 'a "b" c', "", "d\\"]])},
     optional={
-        "cwd": st.sampled_from(["C:\\", "C:\\windows", "", "windows", "C:/windows", "C:\\none"]),
+        "cwd": st.sampled_from(["C:\\", "C:\\windows", "", "C:/windows", "C:\\none"]),
         "env": st.lists(st.sampled_from(["A=b", "A=c", "C=", "E", "F=g=h", "PATH=C:\\"]), max_size=4),
         "user": st.sampled_from([{"username": name} for name in ("ContainerUser", "ContainerAdministrator", "")]),
         "consoleSize": st.sampled_from([{"height": 25, "width": 80}, {"height": 0, "width": 0}]),
@@ -78,18 +82,18 @@ in_vm_options = st.fixed_dictionaries(
 
 @st.composite
 def annotations(draw: st.DrawFn, in_vm: bool) -> dict[str, str]:
-    names = [*_ANNOTATIONS[container.__name__], *(_ANNOTATIONS[vm.__name__] if in_vm else ())]
-    return draw(st.dictionaries(st.sampled_from(names), st.sampled_from(_VALUES), max_size=3))
+    names = generated_annotations(container, *((vm,) if in_vm else ()))
+    return draw(st.dictionaries(st.sampled_from(names), st.sampled_from(VALUES), max_size=3))
 
 
 @st.composite
 def steps(draw: st.DrawFn) -> list[str]:
     """Calls in the states that a task goes through: created, running, stopped, deleted."""
-    anytime = ["state", "checkpoint", "resize", "closeio", "connect"]
+    anytime = ["state", "checkpoint", "resize", "closeio", "connect", "client"]
     found = ["start", "connect", "create", *draw(st.lists(st.sampled_from([*anytime, "exec:e0"]), max_size=2))]
     if draw(st.sampled_from([True, True, True, True, False])):
-        found.append("run")
-        found += _while_running(draw, [*anytime, "run", "delete", "pids", "resume", "update"])
+        found.append(draw(st.sampled_from(["run", "run", "run", "both:run"])))
+        found += _while_running(draw, [*anytime, "run", "delete", "pids", "stats", "resume", "update", "both:state"])
         found += ["kill:,9", "wait"]
         after = [*anytime, "kill:,9", "exec:e9", "run", "wait", "state:e1"]
         found += draw(st.lists(st.sampled_from(after), max_size=4))
@@ -110,7 +114,9 @@ def _while_running(draw: st.DrawFn, calls: list[str]) -> list[str]:
                 found.append(f"wait:{name}")
                 states[name] = "stopped"
         else:
-            found.append({"start": f"run:{name}"}.get(action, f"{action}:{name}"))
+            call = {"start": f"run:{name}"}.get(action, f"{action}:{name}")
+            is_both = action == "start" and draw(st.sampled_from([True, False, False]))
+            found.append(f"both:{call}" if is_both else call)
             after = {("none", "exec"): "created", ("created", "start"): "running"}
             deleted = action == "delete" and states[name] in ("created", "stopped")
             states[name] = "none" if deleted else after.get((states[name], action), states[name])
@@ -144,7 +150,8 @@ _TYPE, _SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox
 _FAULTS = (
     "ActivateLayer=0x80070015", "PrepareLayer=0x80070005", "GetLayerMountPath=0x80070005",
     "HcsCreateComputeSystem=0x80070005", "HcsCreateComputeSystem=0x80370110", "HcsStartComputeSystem=0x80070005",
-    "HcsCreateProcess=0x80070005", "HcsCreateProcess=0x80070002",
+    "HcsCreateProcess=0x80070005", "HcsCreateProcess=0x80070002", "HcsCreateComputeSystem=slow",
+    "HcsStartComputeSystem=slow", "HcsCreateProcess=slow", "HcsTerminateComputeSystem=slow", "PrepareLayer=slow",
 )  # fmt: skip
 
 
@@ -163,6 +170,16 @@ def failing_scenarios(draw: st.DrawFn) -> dict[str, Any]:
     options = dict(HYPERVISOR) if in_vm else None
     fail = draw(st.sampled_from(_FAULTS))
     return {"spec": _plain(in_vm), "steps": draw(steps()), "options": options, "execs": _EXECS, "fail": fail}
+
+
+@st.composite
+def crashing_scenarios(draw: st.DrawFn) -> dict[str, Any]:
+    """The shim is killed, and containerd runs `delete`. Events that it had not sent are lost."""
+    in_vm = draw(st.sampled_from([False, False, True]))
+    options = dict(HYPERVISOR) if in_vm else None
+    before = draw(st.sampled_from([[], ["run"], ["run", "exec:e1", "run:e1"], ["run", "kill:,9", "wait"]]))
+    found = ["start", "connect", "create", *before, "killshim", "deletecmd"]
+    return {"spec": _plain(in_vm), "steps": found, "options": options, "execs": _EXECS}
 
 
 @st.composite

@@ -1,16 +1,20 @@
-"""`python -m tests.fuzz CAMPAIGN [--steps N] [--seed S]`: run a campaign until it has made that many steps.
+"""`python -m tests.fuzz CAMPAIGN [--steps N] [--seed S] [--log FILE]`: run a campaign until it has made so many steps.
 
 A campaign runs batches, each with a seed of its own (S, S+1 …), so that a batch that fails can be repeated alone:
-`--seed` with the number that the failure names, and `--steps 1`.
+`--seed` with the number that the failure names, and `--steps 1`. With a log an interrupted campaign continues: its
+steps count, and the next seed is the one after the last.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
+from pathlib import Path
 
 from tests.fuzz.campaigns import CAMPAIGNS
+from tests.fuzz.log import CampaignLog
 
 
 def main() -> int:
@@ -18,19 +22,24 @@ def main() -> int:
     parser.add_argument("campaign", choices=[*CAMPAIGNS, "all"])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--log", type=Path, default=None, help="where batches are recorded, to continue later")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a campaign in the background cleans up, too
     names = list(CAMPAIGNS) if arguments.campaign == "all" else [arguments.campaign]
     for name in names:
-        begun, steps, seed = time.monotonic(), 0, arguments.seed
+        log = CampaignLog(arguments.log, name)
+        seed = log.next_seed(arguments.seed)
         with CAMPAIGNS[name]() as run_batch:
-            while steps < arguments.steps:
+            while log.steps < arguments.steps:
+                begun = time.monotonic()
                 try:
-                    steps += run_batch(seed)
+                    steps = run_batch(seed)
                 except BaseException:
-                    print(f"{name}: failed with --seed {seed} after {steps} steps", file=sys.stderr, flush=True)
+                    print(f"{name}: failed with --seed {seed} after {log.steps} steps", file=sys.stderr, flush=True)
                     raise
+                log.add(seed, steps, time.monotonic() - begun)
                 seed += 1
-                print(f"{name}: {steps} steps, {time.monotonic() - begun:.0f} s, next seed {seed}", flush=True)
+                print(f"{name}: {log.steps} steps, {log.seconds:.0f} s, next seed {seed}", flush=True)
     return 0
 
 

@@ -139,6 +139,11 @@ EXPECTED = (
         given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
     ),
     Expected(
+        NOT_STARTED,
+        r"guest \+ guest:DeleteContainerState <id>",
+        given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
         USERS,
         r"guest \+ guest:(ExecuteProcess|WaitForProcess) 00000000-\S+",
         (r"standalone user by name", r"answer Create OK"),

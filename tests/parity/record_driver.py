@@ -6,9 +6,12 @@ scenarios of one file are those of one pod, or there is only one.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +19,7 @@ from typing import Any
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from runhcs.shim_driver import ShimError
+from runhcs.task_client import TaskClient
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
@@ -59,10 +63,12 @@ class Driver:
         self.results: list[dict[str, Any]] = []
         self.pipes: dict[str, Pipe] = {}
         self.seen = len(machine.events.topics)
+        #: Of a driver that is one of two clients.
+        self.own_task: Any = None
 
     @property
     def task(self) -> Any:
-        return self.machine.tasks[self.id]
+        return self.own_task or self.machine.tasks[self.id]
 
     def record_result(self, operation: str, call: Callable[[], Any]) -> bool:
         try:
@@ -94,6 +100,36 @@ class Driver:
             return False
         self.machine.shims[self.id] = shim
         self.results += [{"op": "start", "result": shim.address}]
+        return True
+
+    def do_client(self, _: str) -> bool:
+        """The next calls are those of another client."""
+        self.machine.tasks[self.id] = self.connect()
+        return True
+
+    def connect(self) -> TaskClient:
+        shim = self.machine.shims[self.id]
+        return TaskClient(shim.connect(), self.id, shim.bundle)
+
+    def do_both(self, step: str) -> bool:
+        """The same call of two clients at the same time. The one that succeeds is recorded first."""
+        name, _, argument = step.partition(":")
+        drivers = [copy.copy(self) for _ in range(2)]
+        for driver in drivers:
+            driver.results = []
+            driver.own_task = self.connect()
+        threads = [threading.Thread(target=getattr(one, f"do_{name}"), args=(argument,)) for one in drivers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        self.results += sorted((one for driver in drivers for one in driver.results), key=lambda one: "error" in one)
+        return True
+
+    def do_killshim(self, _: str) -> bool:
+        """The shim is terminated, and with it its connections."""
+        os.kill(self.task.connect().shim_pid, signal.SIGTERM)
+        self.machine.shims[self.id].wait_exited()
         return True
 
     def do_attach(self, _: str) -> bool:

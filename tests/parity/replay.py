@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 import time
@@ -94,11 +95,13 @@ class Scenario:
         self.id = case.id
         self.answers: list[Answer] = []
         self.failed = False
+        #: Of a scenario that is one of two clients.
+        self.other: Shim | None = None
         self.expected_events = _count_events(case)
 
     @property
     def shim(self) -> Shim:
-        return self.replay._shims[self.id]
+        return self.other or self.replay._shims[self.id]
 
     def run(self) -> list[Answer]:
         self.replay._events_seen = len(self.shims.events.messages)
@@ -136,6 +139,30 @@ class Scenario:
         self.shims.shims.append(shim)
         self.replay._shims[self.id] = shim
         self.answers.append({"op": "start", "answer": "an address"})
+
+    def do_client(self, _: str) -> None:
+        """The next calls are those of another client."""
+        self.shim.client = self.shim.dial()
+
+    def do_both(self, step: str) -> None:
+        """The same call of two clients at the same time. The one that succeeds comes first."""
+        name, _, argument = step.partition(":")
+        scenarios = [copy.copy(self) for _ in range(2)]
+        for scenario in scenarios:
+            scenario.answers = []
+            scenario.other = copy.copy(self.shim)
+            scenario.other.client = self.shim.dial()
+        threads = [threading.Thread(target=getattr(one, f"do_{name}"), args=(argument,)) for one in scenarios]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * TIMEOUT)
+        self.answers += sorted(
+            (one for scenario in scenarios for one in scenario.answers), key=lambda one: "answer" not in one
+        )
+
+    def do_killshim(self, _: str) -> None:
+        self.shim.kill_daemon()
 
     def do_attach(self, _: str) -> None:
         self.answers.append({"op": "dial", "answer": None})

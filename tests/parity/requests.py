@@ -19,6 +19,7 @@ UPDATE = {"memory": {"limit": 256 << 20}, "cpu": {"maximum": 5000}}
 INPUT = b"line one\nline two\n"
 SIZE = (120, 40)
 DELAY_SECONDS = 30
+SLOW_SECONDS = 0.5
 UPDATE_TYPES = {
     "WindowsResources": "types.containerd.io/opencontainers/runtime-spec/1/WindowsResources",
     "LinuxResources": "types.containerd.io/opencontainers/runtime-spec/1/LinuxResources",
@@ -43,7 +44,7 @@ def options(given: dict[str, Any] | None) -> PackedAny | None:
 
 def fault(text: str) -> dict[str, Any]:
     """A fault of a case, for the emulator: `CALL=CODE` fails the first such call; for a request of a Linux guest,
-    `CALL=crash` and `CALL=delay`. `@2` at the end means the second one."""
+    `CALL=crash` and `CALL=delay`. `CALL=slow` delays less than any timeout. `@2` at the end means the second one."""
     call, _, effect = text.partition("=")
     effect, _, number = effect.partition("@")
     given: dict[str, Any] = {"call": call, "nth": int(number or 1)}
@@ -51,4 +52,6 @@ def fault(text: str) -> dict[str, Any]:
         return {**given, "crash_vm": True}
     if effect == "delay":
         return {**given, "delay": DELAY_SECONDS}
+    if effect == "slow":
+        return {**given, "delay": SLOW_SECONDS}
     return {**given, "error": int(effect, 16)}
