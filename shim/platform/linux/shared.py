@@ -22,7 +22,7 @@ PREFIX = "shared-"
 BACKLOG = 128
 PROTOCOL = b"runhcs-standby-3"
 # How long a daemon may take to accept a connection; one that starts has to import its modules first.
-GREETING_TIMEOUT = 5.0
+GREETING_TIMEOUT = 10.0
 _DIGITS = 32
 
 # Variables that differ between the calls of one containerd, or between two runs of it, and that a daemon does not read.
