@@ -2,7 +2,9 @@
 
 A FIFO for output is opened for reading and writing at once. That never blocks, and since the shim then holds a reading
 end itself, a client that closes its end causes back-pressure, not an error, and one that reopens it continues to read.
-stdin's FIFO is opened for reading only: it is at EOF when its last writer closes.
+stdin's FIFO is at EOF when its last writer closes. Opened in the same way (`outlives_client`) it is not: CloseIO ends
+it, as with runc's shim (`openStdin` in containerd's cmd/containerd-shim-runc-v2/process/init.go). So a container keeps
+its stdin while containerd restarts.
 
 The kernel drops the content of a FIFO when no process has it open. A client may open its end after a short process has
 exited; with `hold_writer` the shim detects that and waits.
@@ -34,9 +36,15 @@ _TYPE, _REGULAR, _FIFO = 0o170000, 0o100000, 0o010000
 _NONBLOCK = posix.O_NONBLOCK | posix.O_CLOEXEC | posix.O_NOCTTY
 
 
-def open_input(path: str) -> int:
-    """The reading end of a client's stdin. Raises OSError."""
-    return posix.open(path, posix.O_RDONLY | _NONBLOCK)
+def open_input(path: str, *, outlives_client: bool) -> int:
+    """A client's FIFO, or a file to read. Raises OSError."""
+    descriptor = posix.open(path, posix.O_RDONLY | _NONBLOCK)
+    if not outlives_client or posix.fstat(descriptor).st_mode & _TYPE != _FIFO:
+        return descriptor
+    try:
+        return posix.open(f"/proc/self/fd/{descriptor}", posix.O_RDWR | _NONBLOCK)
+    finally:
+        posix.close(descriptor)
 
 
 def open_output(path: str) -> int:

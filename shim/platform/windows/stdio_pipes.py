@@ -65,8 +65,9 @@ class Relay:
             return function()
 
 
-def open_input(path: str) -> int:
-    """The client's stdin. Raises OSError."""
+def open_input(path: str, *, outlives_client: bool) -> int:
+    """The client's stdin. Raises OSError. It ends with the client, as with Microsoft's shim: a pipe whose server is
+    gone cannot be told from one whose client has no more input."""
     return dial(path, DIAL_TIMEOUT)
 
 

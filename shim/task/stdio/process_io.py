@@ -74,10 +74,11 @@ def open_stdio(
     exec_id: str,
     retry_seconds: float = 0.0,
     log: Log | None = None,
+    has_close_io: bool = True,
 ) -> Stdio:
     """Open every endpoint that is named, or raise a status and leave nothing open. A logger gets the container's id,
-    for an exec too (`exec_id`, "" for the init)."""
-    opened = Stdio(stdin, stdout, stderr, terminal, retry_seconds, log)
+    for an exec too (`exec_id`, "" for the init). Without `has_close_io` stdin ends when its client closes it."""
+    opened = Stdio(stdin, stdout, stderr, terminal, retry_seconds, log, has_close_io)
     try:
         opened.open(id, namespace)
     except BaseException:
@@ -88,18 +89,21 @@ def open_stdio(
 
 class Stdio:
     __slots__ = (
-        "_closed", "_fifos", "_input", "_lock", "_log", "_logger", "_on_stdin_end", "_open_outputs", "_opened_at",
-        "_outputs", "_outputs_closed", "_retry", "_stdin_close_requested", "_stdin_pump", "stderr", "stdin", "stdout",
-        "terminal",
+        "_closed", "_fifos", "_has_close_io", "_input", "_lock", "_log", "_logger", "_on_stdin_end", "_open_outputs",
+        "_opened_at", "_outputs", "_outputs_closed", "_retry", "_stdin_close_requested", "_stdin_pump", "stderr",
+        "stdin", "stdout", "terminal",
     )  # fmt: skip
 
-    def __init__(self, stdin: str, stdout: str, stderr: str, terminal: bool, retry: float, log: Log | None) -> None:
+    def __init__(
+        self, stdin: str, stdout: str, stderr: str, terminal: bool, retry: float, log: Log | None, has_close_io: bool
+    ) -> None:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self.terminal = terminal
         self._retry = retry
         self._log = log
+        self._has_close_io = has_close_io
         self._lock = allocate_lock()
         self._closed = False
         self._logger: Logger | None = None
@@ -132,7 +136,7 @@ class Stdio:
             target = log_uri.parse("stdin", self.stdin)
             if target.scheme not in ("", log_uri.SCHEMES[0]):
                 raise unknown(f"stdin {self.stdin!r} must be {log_uri.PIPE}, not {target.scheme}://")
-            self._input = _open("stdin", target)
+            self._input = _open("stdin", target, outlives_client=self._has_close_io)
 
     def _start_logger(self, target: log_uri.Target, container_id: str, namespace: str) -> None:
         if self.stdin:
@@ -357,12 +361,13 @@ class ClientFifo:
         return not self.client_seen and not platform.has_reader(self.writer)
 
 
-def _open(name: str, target: log_uri.Target) -> int:
-    opener = platform.open_input if name == "stdin" else platform.open_output
-    if target.scheme == "file":
-        opener = platform.open_file
+def _open(name: str, target: log_uri.Target, *, outlives_client: bool = False) -> int:
     try:
-        return opener(target.path)
+        if target.scheme == "file":
+            return platform.open_file(target.path)
+        if name == "stdin":
+            return platform.open_input(target.path, outlives_client=outlives_client)
+        return platform.open_output(target.path)
     except OSError as error:
         hint = "the client must create it before the process"
         raise unknown(f"{name} {target.path!r} cannot be opened ({error.strerror}): {hint}") from error
