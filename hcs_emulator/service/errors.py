@@ -13,6 +13,7 @@ from typing import Any
 S_OK = 0
 E_NOTIMPL = 0x80004001
 E_FAIL = 0x80004005
+E_OUTOFMEMORY = 0x8007000E
 
 HCS_E_TERMINATED_DURING_START = 0x80370100
 HCS_E_IMAGE_MISMATCH = 0x80370101
@@ -69,6 +70,7 @@ HCN_E_ENDPOINT_ALREADY_IN_NAMESPACE = 0x803B002B
 MESSAGES = {
     E_NOTIMPL: "Not implemented",
     E_FAIL: "Unspecified error",
+    E_OUTOFMEMORY: "Not enough memory resources are available to complete this operation.",
     HCS_E_TERMINATED_DURING_START: "The virtual machine or container exited unexpectedly while starting.",
     HCS_E_IMAGE_MISMATCH: "The container operating system does not match the host operating system.",
     HCS_E_INVALID_STATE: "The requested virtual machine or container operation is not valid in the current state.",

@@ -164,10 +164,11 @@ class DNSConfig(Message):
 
 
 class LinuxPodSandboxConfig(Message):
-    __slots__ = ("security_context", "sysctls")
+    __slots__ = ("cgroup_parent", "security_context", "sysctls")
     FULL_NAME = "runtime.v1.LinuxPodSandboxConfig"
 
-    def __init__(self, *, security_context: LinuxSandboxSecurityContext | None = None, sysctls: dict[str, str] | None = None) -> None:
+    def __init__(self, *, cgroup_parent: str = "", security_context: LinuxSandboxSecurityContext | None = None, sysctls: dict[str, str] | None = None) -> None:
+        self.cgroup_parent = cgroup_parent
         self.security_context = security_context
         self.sysctls: dict[str, str] = {} if sysctls is None else sysctls
 
@@ -177,7 +178,9 @@ class LinuxPodSandboxConfig(Message):
             pos += 1
             if tag > 127:
                 tag, pos = read_tag(data, pos, end)
-            if tag == 18:
+            if tag == 10:
+                self.cgroup_parent, pos = read_string(data, pos, end)
+            elif tag == 18:
                 pos, stop = read_length(data, pos, end)
                 if self.security_context is None:
                     self.security_context = LinuxSandboxSecurityContext()
@@ -193,6 +196,8 @@ class LinuxPodSandboxConfig(Message):
 
     def encode(self) -> bytes:
         out: list[bytes] = []
+        if self.cgroup_parent:
+            out.append(put_string(b'\n', self.cgroup_parent))
         if self.security_context is not None:
             out.append(put_bytes(b'\x12', self.security_context.encode()))
         for key in sorted(self.sysctls):

@@ -42,6 +42,8 @@ def complete(spec: Spec, request: CreateSandboxRequest, pod: PodSandboxConfig) -
         values.setdefault("hostname", pod.hostname)
     if "namespaces" not in linux:
         linux["namespaces"] = [{"type": name} for name in _NAMESPACES if name != "network" or not _on_node(pod)]
+    if pod.linux is not None and pod.linux.cgroup_parent:
+        linux.setdefault("cgroupsPath", f"{pod.linux.cgroup_parent.rstrip('/')}/{request.sandbox_id}")
     if pod.linux is not None and pod.linux.sysctls:
         linux["sysctl"] = {**pod.linux.sysctls, **(linux.get("sysctl") or {})}
     _set_network(spec, request.netns_path)

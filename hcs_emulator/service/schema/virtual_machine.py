@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hcs_emulator.service.schema.common import (
     HVSOCKET_SERVICE,
     LTSC2022,
@@ -21,6 +23,8 @@ from hcs_emulator.service.schema.shapes import (
     MapOf,
     NumberKey,
     Record,
+    SchemaError,
+    Shape,
     Str,
     since,
 )
@@ -34,6 +38,20 @@ PROCESSOR_LIMITS = Record(
     {"Limit": Int(0, 100000), "Weight": Int(0, 10000), "Reservation": Int(0, 100000), "MaximumFrequencyMHz": UINT32}
 )
 CPU_GROUP = Record({"Id": Guid()}, required=("Id",))
+CONTROL_GROUP = Record({"Id": Str(empty=False)}, required=("Id",))
+
+
+class _Group(Shape):
+    """A CPU group of HCS; or a control group of the Linux host, by its absolute path, with every build."""
+
+    def check(self, value: Any, path: str, build: int) -> None:
+        if isinstance(value, dict) and str(value.get("Id", "")).startswith("/"):
+            CONTROL_GROUP.check(value, path, build)
+        elif build < V21H1:
+            raise SchemaError(path, "unknown member")
+        else:
+            CPU_GROUP.check(value, path, build)
+
 
 MEMORY = Record(
     {
@@ -74,7 +92,7 @@ PROCESSOR = Record(
         "EnablePerfmonIpt": Bool(),
         "SynchronizeHostFeatures": since(V19H1, Bool()),
         "EnableSchedulerAssist": Bool(),
-        "CpuGroup": since(V21H1, CPU_GROUP),
+        "CpuGroup": _Group(),
         "NumaProcessorsSettings": since(
             LTSC2025, Record({"count_per_node": Record({"max": UINT32}), "total_assigned": UINT32})
         ),

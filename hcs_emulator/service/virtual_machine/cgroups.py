@@ -2,6 +2,9 @@
 
 With version 1 (or both) on the host the guest gets the hierarchies of version 1, otherwise version 2. The service
 removes the groups when the VM has exited; a service that was killed removes them at its next start.
+
+A VM can be in a group of the host, such as that of its pod, which limits and counts what the VM uses. Who made that
+group, such as a kubelet, removes it with everything in it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ PERIOD_US = 100_000
 _FULL_LIMIT = 100_000  # of HCS: 1/1000 of a percent
 _REMOVAL_TIMEOUT = 5.0
 _CREATE_ATTEMPTS = 10
+_NO_MEMORY_LIMIT = 1 << 62  # the kernel rounds the greatest number down to pages
 
 
 class Hierarchy:
@@ -54,11 +58,16 @@ def _serves(options: list[str], controllers: str) -> bool:
 
 
 class Cgroups:
-    """The groups of one VM. `name` contains the instance of the emulator and the VM."""
+    """The groups of one VM. `name` contains the instance of the emulator and the VM. `parent` is a group of the host,
+    by its path in each hierarchy; where it does not exist, the VM is beside the emulator."""
 
-    def __init__(self, name: str, hierarchies: list[Hierarchy] | None = None) -> None:
+    def __init__(self, name: str, parent: str = "", hierarchies: list[Hierarchy] | None = None) -> None:
         self.name = name
         self.hierarchies = host_hierarchies() if hierarchies is None else hierarchies
+        for hierarchy in self.hierarchies:
+            inside = os.path.join(hierarchy.mount_point, parent.strip("/"))
+            if parent and os.path.isdir(inside):
+                hierarchy.base = inside
         self._groups = [(entry, os.path.join(entry.base, SUBTREE, name)) for entry in self.hierarchies]
 
     def create(self) -> None:
@@ -94,6 +103,18 @@ class Cgroups:
             if "cpu" in controllers:
                 _try_write(f"{group}/cpu.cfs_quota_us", str(quota))
                 _try_write(f"{group}/cpu.shares", str(max(shares * 1024 // 100, 2)))
+
+    def memory_allowed(self) -> int | None:
+        """How many bytes the group that the VM is in may use; None if that is not limited."""
+        for hierarchy in self.hierarchies:
+            for name in ("memory.max", "memory.limit_in_bytes"):
+                try:
+                    with open(os.path.join(hierarchy.base, name)) as file:
+                        limit = file.read().strip()
+                except OSError:
+                    continue
+                return None if limit == "max" or int(limit) >= _NO_MEMORY_LIMIT else int(limit)
+        return None
 
     def freeze(self, frozen: bool) -> None:
         for hierarchy, group in self._groups:

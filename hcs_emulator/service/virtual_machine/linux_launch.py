@@ -30,6 +30,7 @@ async def settings(host: Host, machine: VirtualMachineSettings) -> dict[str, Any
         "has_pci": boot.command.kernel.get("pci") != "off",
         "controllers": list(machine.controllers),
         "network_namespace": machine.network_namespace,
+        "control_group": machine.control_group,
         "resources": machine.for_linux_guest(),
         "limits": machine.limits(),
         "faults": host.guest_faults(),

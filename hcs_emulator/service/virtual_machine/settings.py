@@ -62,7 +62,7 @@ class VirtualMachineSettings:
                 f"the host has {os.cpu_count()} logical processors, not {processor['Count']}",
                 data=f"{TOPOLOGY}.Processor.Count",
             )
-        if "CpuGroup" in processor:
+        if "CpuGroup" in processor and not self.control_group:
             self.host.service.require_group(processor["CpuGroup"]["Id"])
         names = [share["Name"] for share in self.shares]
         if len(set(names)) != len(names):
@@ -152,6 +152,12 @@ class VirtualMachineSettings:
         """The network namespace of the host that the VM is in, or nothing."""
         endpoints = (adapter["EndpointId"] for adapter in self.adapters.values())
         return next((one for one in endpoints if self.is_linux and linux_devices.is_network_namespace(one)), "")
+
+    @property
+    def control_group(self) -> str:
+        """The path of the host's control group that the VM is in, or nothing."""
+        group: str = self.topology["Processor"].get("CpuGroup", {}).get("Id", "")
+        return group if self.is_linux and group.startswith("/") else ""
 
     @property
     def shares(self) -> list[dict[str, Any]]:

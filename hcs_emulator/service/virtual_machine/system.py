@@ -18,6 +18,7 @@ from hcs_emulator.service import events
 from hcs_emulator.service.compute_system.system import GRACEFUL, PAUSED, RUNNING, ComputeSystem
 from hcs_emulator.service.errors import (
     E_FAIL,
+    E_OUTOFMEMORY,
     ERROR_NOT_SUPPORTED,
     ERROR_PATH_NOT_FOUND,
     HCS_E_CONNECT_FAILED,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from hcs_emulator.service.host import Host
 
 PAGES_PER_MB = 256
+# Of a pod whose VM is in its control group: what either guest agent needs to boot and to run a container.
+LEAST_POD_MEMORY = 32 << 20
 
 
 class VirtualMachine(ComputeSystem):
@@ -51,6 +54,7 @@ class VirtualMachine(ComputeSystem):
         self.settings = VirtualMachineSettings(host, identifier, document["VirtualMachine"])
         self.worker: Worker | None = None
         self.guest = ""  # the agent of a Linux VM
+        self._cgroups: Cgroups | None = None  # of a Linux VM
         self.hvsocket_directory = os.path.join(host.directory, "hvsock", self.runtime_id)
         os.makedirs(self.hvsocket_directory, mode=0o700)
 
@@ -64,8 +68,11 @@ class VirtualMachine(ComputeSystem):
             "instance": self._instance,
             "build": self.host.build,
         }
+        self._check_host_memory()
         try:
             if self.settings.is_linux:
+                self._cgroups = Cgroups(self._instance, self.settings.control_group)
+                self._check_pod_memory(self._cgroups)
                 settings |= await linux_launch.settings(self.host, self.settings)
                 self.guest = settings["guest"]
                 self.worker = await Worker.start(settings, self.host.on_guest_report, linux_launch.PROGRAM)
@@ -78,6 +85,28 @@ class VirtualMachine(ComputeSystem):
             self.host.cleanup(asyncio.to_thread(self._remove_cgroups))
             raise HcsError(E_FAIL, f"[Start compute system] {error}", data=self.id) from error
         self.host.background(self._watch(self.worker))
+
+    def _check_host_memory(self) -> None:
+        """As far as Hyper-V does: no VM is larger than the host, whatever others use."""
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+        if self.settings.memory_mb > available:
+            raise HcsError(
+                E_OUTOFMEMORY,
+                f"not enough memory in the system to start the virtual machine {self.id} with ram size "
+                f"{self.settings.memory_mb} megabytes: the host has {available}",
+                data=self.id,
+            )
+
+    def _check_pod_memory(self, cgroups: Cgroups) -> None:
+        """A VM in a group that is too small would be killed while it boots, and nobody would know why."""
+        allowed = cgroups.memory_allowed()
+        if self.settings.control_group and allowed is not None and allowed < LEAST_POD_MEMORY:
+            raise HcsError(
+                E_OUTOFMEMORY,
+                f"the memory limit of the pod is {allowed >> 10} KiB, and its VM alone needs {LEAST_POD_MEMORY >> 10}: "
+                "raise the limits of its containers, or use a RuntimeClass with overhead",
+                data=self.id,
+            )
 
     def _check_boot(self) -> None:
         chipset = self.settings.document["Chipset"]
@@ -111,12 +140,12 @@ class VirtualMachine(ComputeSystem):
 
     def _remove_cgroups(self) -> None:
         remove_stale(self._instance)
-        if self.settings.is_linux:
-            Cgroups(self._instance).remove()
+        if self._cgroups is not None:
+            self._cgroups.remove()
 
     async def _kill(self) -> None:
-        if self.settings.is_linux and self.state == PAUSED:
-            Cgroups(self._instance).freeze(False)  # frozen processes would not exit
+        if self._cgroups is not None and self.state == PAUSED:
+            self._cgroups.freeze(False)  # frozen processes would not exit
         if self.worker is not None:
             await self.worker.kill()
 

@@ -34,7 +34,7 @@ class Machine:
         self._settings = settings
         self._resources: dict[str, Any] = settings["resources"]
         self._sockets = os.path.join(settings["directory"], "hvsock", settings["runtime_id"])
-        self._cgroups = Cgroups(settings["instance"])
+        self._cgroups = Cgroups(settings["instance"], settings["control_group"])
         self._send = send
         self.init = 0
         self.faults = BridgeFaults(lambda fault: send(guest_fault=fault))

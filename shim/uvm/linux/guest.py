@@ -21,6 +21,7 @@ from shim.uvm.linux.container_plan import LinuxContainerPlan
 from shim.uvm.linux.kernel_arguments import ENTROPY_PORT, LOG_PORT
 from shim.uvm.linux.log_connection import LogConnection
 from shim.uvm.linux.plan9 import Plan9Shares
+from shim.uvm.linux.pod_cgroup import pod_cgroup
 from shim.uvm.linux.settings import KERNEL_DIRECT_BUILD, LinuxVmSettings
 from shim.uvm.linux.vpmem import VpmemDevices
 from shim.uvm.settings import host_processors
@@ -80,6 +81,7 @@ class LinuxGuest(Guest):
         settings.log_level = logs.LEVEL_NAMES[log.level]
         settings.scrub_logs = log.scrub_secrets
         settings.netns = network.take_host_namespace(spec)
+        settings.cpu_group = settings.cpu_group or pod_cgroup(spec)
         if settings.writable_overlays and not boot.is_vhd:
             log.warning("writable overlay directories have no effect: the VM's initrd is writable already")
         return cls(settings, log)

@@ -85,13 +85,36 @@ def test_version_2_groups_get_every_controller_and_limits(tmp_path: Path) -> Non
         (directory / "cgroup.subtree_control").touch()
     for name in ("memory.max", "cpu.max", "cpu.weight"):
         (group / name).touch()
-    groups = cgroups.Cgroups("vm", [hierarchy])
+    groups = cgroups.Cgroups("vm", hierarchies=[hierarchy])
     groups.create()
     groups.set_limits(memory_mb=512, processors=1, limit=50_000, weight=300)
     assert (group / "cgroup.subtree_control").read_text() in ("+cpu", "+memory")
     assert (group / "memory.max").read_text() == str(512 << 20)
     assert (group / "cpu.max").read_text() == "50000 100000"
     assert (group / "cpu.weight").read_text() == "300"
+
+
+def test_vm_in_a_group_of_the_host_has_its_groups_there(tmp_path: Path) -> None:
+    (tmp_path / "memory" / "pods" / "one").mkdir(parents=True)
+    (tmp_path / "memory" / "pods" / "one" / "memory.limit_in_bytes").write_text(f"{64 << 20}\n")
+    (tmp_path / "pids").mkdir()
+    found = [cgroups.Hierarchy(name, str(tmp_path / name), "/", 1) for name in ("memory", "pids")]
+    groups = cgroups.Cgroups("vm", "/pods/one", hierarchies=found)
+    groups.create()
+    assert (tmp_path / "memory" / "pods" / "one" / "hcs-emulator" / "vm").is_dir()
+    # A hierarchy without that group has them beside the emulator.
+    assert (tmp_path / "pids" / "hcs-emulator" / "vm").is_dir()
+    assert groups.memory_allowed() == 64 << 20
+    groups.remove()
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_dir()) == ["memory", "one", "pids", "pods"]
+
+
+@pytest.mark.parametrize("limit", ["max", str(0x7FFFFFFFFFFFF000)])
+def test_group_without_a_memory_limit_allows_all(tmp_path: Path, limit: str) -> None:
+    name = "memory.max" if limit == "max" else "memory.limit_in_bytes"
+    (tmp_path / name).write_text(f"{limit}\n")
+    groups = cgroups.Cgroups("vm", hierarchies=[cgroups.Hierarchy("memory", str(tmp_path), "", 1)])
+    assert groups.memory_allowed() is None
 
 
 def test_faults_count_the_requests_of_their_procedure() -> None:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rcri/pod.proto\x12\nruntime.v1\"\xab\x03\n\x10PodSandboxConfig\x12\x30\n\x08metadata\x18\x01 \x01(\x0b\x32\x1e.runtime.v1.PodSandboxMetadata\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12\x15\n\rlog_directory\x18\x03 \x01(\t\x12)\n\ndns_config\x18\x04 \x01(\x0b\x32\x15.runtime.v1.DNSConfig\x12\x38\n\x06labels\x18\x06 \x03(\x0b\x32(.runtime.v1.PodSandboxConfig.LabelsEntry\x12\x42\n\x0b\x61nnotations\x18\x07 \x03(\x0b\x32-.runtime.v1.PodSandboxConfig.AnnotationsEntry\x12\x30\n\x05linux\x18\x08 \x01(\x0b\x32!.runtime.v1.LinuxPodSandboxConfig\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"S\n\x12PodSandboxMetadata\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\"?\n\tDNSConfig\x12\x0f\n\x07servers\x18\x01 \x03(\t\x12\x10\n\x08searches\x18\x02 \x03(\t\x12\x0f\n\x07options\x18\x03 \x03(\t\"\xcb\x01\n\x15LinuxPodSandboxConfig\x12\x41\n\x10security_context\x18\x02 \x01(\x0b\x32\'.runtime.v1.LinuxSandboxSecurityContext\x12?\n\x07sysctls\x18\x03 \x03(\x0b\x32..runtime.v1.LinuxPodSandboxConfig.SysctlsEntry\x1a.\n\x0cSysctlsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"U\n\x1bLinuxSandboxSecurityContext\x12\x36\n\x11namespace_options\x18\x01 \x01(\x0b\x32\x1b.runtime.v1.NamespaceOption\"\x8d\x01\n\x0fNamespaceOption\x12*\n\x07network\x18\x01 \x01(\x0e\x32\x19.runtime.v1.NamespaceMode\x12&\n\x03pid\x18\x02 \x01(\x0e\x32\x19.runtime.v1.NamespaceMode\x12&\n\x03ipc\x18\x03 \x01(\x0e\x32\x19.runtime.v1.NamespaceMode*1\n\rNamespaceMode\x12\x07\n\x03POD\x10\x00\x12\r\n\tCONTAINER\x10\x01\x12\x08\n\x04NODE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\rcri/pod.proto\x12\nruntime.v1\"\xab\x03\n\x10PodSandboxConfig\x12\x30\n\x08metadata\x18\x01 \x01(\x0b\x32\x1e.runtime.v1.PodSandboxMetadata\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12\x15\n\rlog_directory\x18\x03 \x01(\t\x12)\n\ndns_config\x18\x04 \x01(\x0b\x32\x15.runtime.v1.DNSConfig\x12\x38\n\x06labels\x18\x06 \x03(\x0b\x32(.runtime.v1.PodSandboxConfig.LabelsEntry\x12\x42\n\x0b\x61nnotations\x18\x07 \x03(\x0b\x32-.runtime.v1.PodSandboxConfig.AnnotationsEntry\x12\x30\n\x05linux\x18\x08 \x01(\x0b\x32!.runtime.v1.LinuxPodSandboxConfig\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x32\n\x10\x41nnotationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"S\n\x12PodSandboxMetadata\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x11\n\tnamespace\x18\x03 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\"?\n\tDNSConfig\x12\x0f\n\x07servers\x18\x01 \x03(\t\x12\x10\n\x08searches\x18\x02 \x03(\t\x12\x0f\n\x07options\x18\x03 \x03(\t\"\xe2\x01\n\x15LinuxPodSandboxConfig\x12\x15\n\rcgroup_parent\x18\x01 \x01(\t\x12\x41\n\x10security_context\x18\x02 \x01(\x0b\x32\'.runtime.v1.LinuxSandboxSecurityContext\x12?\n\x07sysctls\x18\x03 \x03(\x0b\x32..runtime.v1.LinuxPodSandboxConfig.SysctlsEntry\x1a.\n\x0cSysctlsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"U\n\x1bLinuxSandboxSecurityContext\x12\x36\n\x11namespace_options\x18\x01 \x01(\x0b\x32\x1b.runtime.v1.NamespaceOption\"\x8d\x01\n\x0fNamespaceOption\x12*\n\x07network\x18\x01 \x01(\x0e\x32\x19.runtime.v1.NamespaceMode\x12&\n\x03pid\x18\x02 \x01(\x0e\x32\x19.runtime.v1.NamespaceMode\x12&\n\x03ipc\x18\x03 \x01(\x0e\x32\x19.runtime.v1.NamespaceMode*1\n\rNamespaceMode\x12\x07\n\x03POD\x10\x00\x12\r\n\tCONTAINER\x10\x01\x12\x08\n\x04NODE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,8 +38,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PODSANDBOXCONFIG_ANNOTATIONSENTRY']._serialized_options = b'8\001'
   _globals['_LINUXPODSANDBOXCONFIG_SYSCTLSENTRY']._loaded_options = None
   _globals['_LINUXPODSANDBOXCONFIG_SYSCTLSENTRY']._serialized_options = b'8\001'
-  _globals['_NAMESPACEMODE']._serialized_start=1046
-  _globals['_NAMESPACEMODE']._serialized_end=1095
+  _globals['_NAMESPACEMODE']._serialized_start=1069
+  _globals['_NAMESPACEMODE']._serialized_end=1118
   _globals['_PODSANDBOXCONFIG']._serialized_start=30
   _globals['_PODSANDBOXCONFIG']._serialized_end=457
   _globals['_PODSANDBOXCONFIG_LABELSENTRY']._serialized_start=360
@@ -51,11 +51,11 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DNSCONFIG']._serialized_start=544
   _globals['_DNSCONFIG']._serialized_end=607
   _globals['_LINUXPODSANDBOXCONFIG']._serialized_start=610
-  _globals['_LINUXPODSANDBOXCONFIG']._serialized_end=813
-  _globals['_LINUXPODSANDBOXCONFIG_SYSCTLSENTRY']._serialized_start=767
-  _globals['_LINUXPODSANDBOXCONFIG_SYSCTLSENTRY']._serialized_end=813
-  _globals['_LINUXSANDBOXSECURITYCONTEXT']._serialized_start=815
-  _globals['_LINUXSANDBOXSECURITYCONTEXT']._serialized_end=900
-  _globals['_NAMESPACEOPTION']._serialized_start=903
-  _globals['_NAMESPACEOPTION']._serialized_end=1044
+  _globals['_LINUXPODSANDBOXCONFIG']._serialized_end=836
+  _globals['_LINUXPODSANDBOXCONFIG_SYSCTLSENTRY']._serialized_start=790
+  _globals['_LINUXPODSANDBOXCONFIG_SYSCTLSENTRY']._serialized_end=836
+  _globals['_LINUXSANDBOXSECURITYCONTEXT']._serialized_start=838
+  _globals['_LINUXSANDBOXSECURITYCONTEXT']._serialized_end=923
+  _globals['_NAMESPACEOPTION']._serialized_start=926
+  _globals['_NAMESPACEOPTION']._serialized_end=1067
 # @@protoc_insertion_point(module_scope)
