@@ -1,4 +1,7 @@
-"""Write the generated pages of docs/ from the tables that the shim itself uses. `make docs` runs this."""
+"""Write the generated pages of docs/, and a policy of deploy/, from the tables that the shim itself uses.
+
+`make docs` runs this.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from pathlib import Path
 import conformance_page
 import features_page
 import man_pages
+import pod_policy
 
 from shim.hcs_bindings import catalogue
 from shim.oci.annotations import container, linux, unsupported, vm
@@ -87,6 +91,8 @@ spec, then the default.
 def main() -> None:
     for name, text in pages().items():
         (ROOT / "docs" / name).write_text(text, encoding="utf-8")
+    for path, text in pod_policy.files().items():
+        path.write_text(text, encoding="utf-8")
 
 
 def pages() -> dict[str, str]:

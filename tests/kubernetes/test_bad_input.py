@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from tests.kubernetes.api import INTERVAL, TIMEOUT, TestCluster
 from tests.kubernetes.manifests import container, pod
 from tests.support.eventually import eventually
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "troubleshooting.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"
+POLICY = ROOT / "deploy" / "kustomize" / "base" / "podpolicy.yaml"
 VM = "io.microsoft.virtualmachine"
 UNKNOWN = {
     "apiVersion": "node.k8s.io/v1",
@@ -46,8 +49,17 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         "/no/such/program: no such file or directory",
     ),
     "limit": (
-        pod("limit", container(resources={"limits": {"memory": "1Mi"}})),
+        pod("limit", container(resources={"limits": {"memory": "1Mi"}}), runtimeClassName="runhcs-lcow"),
         "unable to set memory limit to 1048576",
+    ),
+    # Without the overhead of a RuntimeClass the VM must do with the memory of its containers.
+    "overhead": (
+        pod("overhead", container(resources={"limits": {"memory": "16Mi"}})),
+        "raise the limits of its containers, or use a RuntimeClass with overhead",
+    ),
+    "size": (
+        pod("size", container(), metadata={"annotations": {f"{VM}.computetopology.memory.sizeinmb": "900000000"}}),
+        "or give the VM less",
     ),
     "request": (
         pod("request", container(resources={"requests": {"memory": "900Gi"}})),
@@ -90,6 +102,48 @@ def test_pod_of_a_missing_runtime_class_is_refused_at_once(cluster: TestCluster)
     manifest = pod("missing-class", container(), runtimeClassName="no-such-class")
     result = cluster.kubectl("apply", "-f", "-", stdin=json.dumps(manifest), check=False)
     assert result.returncode and 'RuntimeClass "no-such-class" not found' in result.stderr
+
+
+WRONG_VALUES = {
+    f"{VM}.computetopology.memory.sizeinmb": ("abc", "4Gi", "-1", "1.5", "", "18446744073709551616"),
+    f"{VM}.computetopology.processor.count": ("two", "2147483648"),
+    f"{VM}.computetopology.memory.allowovercommit": ("yes",),
+    f"{VM}.computetopology.numa.preferred-physical-nodes": ("0, 1",),
+}
+RIGHT_VALUES = {
+    f"{VM}.computetopology.memory.sizeinmb": "0018446744073709551",
+    f"{VM}.computetopology.processor.count": "2147483647",
+    f"{VM}.computetopology.memory.allowovercommit": "T",
+    f"{VM}.computetopology.numa.preferred-physical-nodes": "0,1",
+    f"{VM}.no-such-setting": "any",
+}
+
+
+@pytest.fixture(scope="module")
+def policy(cluster: TestCluster) -> TestCluster:
+    """A cluster with the admission policy of deploy/, which rejects values that the shim would ignore."""
+    cluster.kubectl("apply", "-f", str(POLICY))
+    # The API server uses a new policy some moments later.
+    wrong = {f"{VM}.computetopology.processor.count": "x"}
+    eventually(lambda: created(cluster, wrong).returncode, "the policy rejects", TIMEOUT, INTERVAL)
+    return cluster
+
+
+def created(cluster: TestCluster, annotations: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    manifest = pod("annotated", container(), metadata={"annotations": annotations})
+    return cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(manifest), check=False)
+
+
+@pytest.mark.parametrize("annotation", WRONG_VALUES)
+def test_wrong_value_of_an_annotation_is_rejected_by_the_policy(policy: TestCluster, annotation: str) -> None:
+    for value in WRONG_VALUES[annotation]:
+        result = created(policy, {annotation: value, "example.test/other": "x"})
+        assert result.returncode and f"annotation {annotation} has a wrong value: use " in result.stderr, value
+
+
+def test_right_values_are_accepted_by_the_policy(policy: TestCluster) -> None:
+    result = created(policy, RIGHT_VALUES)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("annotation", [f"{VM}.computetopology.memory.sizeinmbb", f"{VM}.no-such-setting"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,15 @@ import yaml
 from runhcs.config import runtimeclass
 from runhcs.config.runtimes import runtimes
 from runhcs.node.command import configure
+from shim.oci.annotations.container import VM_MEMORY_SIZE_IN_MB, VM_PROCESSOR_COUNT
 from tests.support import runtime_class_schema
 from tests.support.kubernetes_schema import Schema
 
 ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import pod_policy  # noqa: E402
+
 CHART = ROOT / "deploy" / "helm" / "containerd-shim-runhcs"
 KUSTOMIZE = ROOT / "deploy" / "kustomize"
 NAME = "containerd-shim-runhcs"
@@ -170,6 +176,19 @@ def test_chart_and_kustomization_are_the_same(directory: str, variant: str) -> N
     assert one == other
 
 
+def test_policy_of_annotations_is_that_of_the_table() -> None:
+    """`make docs` writes it."""
+    for path, text in pod_policy.files().items():
+        assert path.read_text() == text, f"{path} is outdated: run make docs"
+    policies = {one["metadata"]["name"]: one for one in by_kind(helm(), "ValidatingAdmissionPolicy")}
+    policy = policies[f"{NAME}-pods"]
+    variables = {one["name"]: one["expression"] for one in policy["spec"]["variables"]}
+    assert VM_MEMORY_SIZE_IN_MB in variables["wrongNumbers64"]
+    assert VM_PROCESSOR_COUNT in variables["wrongNumbers"]
+    names = [one["metadata"]["name"] for one in by_kind(helm("--set", "validateAnnotations=false"), policy["kind"])]
+    assert names == [NAME]
+
+
 @pytest.mark.parametrize("system", ["windows", "linux"])
 def test_runtime_classes_are_those_of_runhcs_config(system: str) -> None:
     text = runtimeclass.text(runtimes(RUNTIMES), installed=True, emulator=system == "linux")
@@ -211,9 +230,10 @@ def test_service_account_may_patch_nodes_and_create_events_only() -> None:
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
     assert [one["metadata"]["namespace"] for one in by_kind(found, "Role")] == ["default"]
-    (policy,) = by_kind(found, "ValidatingAdmissionPolicy")
+    policy = next(one for one in by_kind(found, "ValidatingAdmissionPolicy") if one["metadata"]["name"] == NAME)
     assert f"system:serviceaccount:{NAME}:{NAME}" in str(policy) and policy["spec"]["failurePolicy"] == "Fail"
-    assert not by_kind(helm("--set", "restrictToOwnNode=false"), "ValidatingAdmissionPolicy")
+    unrestricted = by_kind(helm("--set", "restrictToOwnNode=false"), "ValidatingAdmissionPolicy")
+    assert [one["metadata"]["name"] for one in unrestricted] == [f"{NAME}-pods"]
 
 
 def test_removal_removes_runtime_classes_and_keeps_the_daemon_set() -> None:
