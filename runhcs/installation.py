@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+# Links are kept: an image of deploy/ is read below /proc/PID/root of its container, which resolves to the node's /.
+ROOT = Path(__file__).absolute().parent.parent
 NAME = "containerd-shim-runhcs-v1"
 LIBRARY = "containerd-shim-runhcs"
 

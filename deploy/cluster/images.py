@@ -46,11 +46,12 @@ def write_busybox(target: Path, name: str = BUSYBOX) -> Path:
                 entry = tarfile.TarInfo(f"bin/{applet}")
                 entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
                 tar.addfile(entry)
-    _write_layout(target, layer.getvalue(), name)
+    write_layout(target, layer.getvalue(), name)
     return target
 
 
-def _write_layout(target: Path, layer: bytes, name: str) -> None:
+def write_layout(target: Path, layer: bytes, name: str) -> None:
+    """An archive of an image with one layer, a tar file."""
     system = {"architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()), "os": "linux"}
     config = {
         **system,

@@ -62,7 +62,7 @@ def _runtime(runtime: Runtime, section: str, program: str, major: int, emulator:
         f"  container_annotations = {_list(patterns)}",
     ]
     if runtime.linux:
-        lines += _linux(major, emulator)
+        lines += _linux(major, emulator, program)
     if runtime.hypervisor:
         lines += ["", f"  [{section}.options]", *_options(runtime)]
     if annotations := _annotations(runtime):
@@ -70,9 +70,12 @@ def _runtime(runtime: Runtime, section: str, program: str, major: int, emulator:
     return "\n".join(lines) + "\n"
 
 
-def _linux(major: int, emulator: bool) -> list[str]:
+def _linux(major: int, emulator: bool, program: str) -> list[str]:
     """Where the images of Linux containers are, and who creates their sandbox: containerd itself creates only
-    sandboxes of its host's platform."""
+    sandboxes of its host's platform. For those of a shim it ignores `runtime_path` and searches its PATH
+    (plugins/sandbox/controller.go, Create)."""
+    if emulator and program:
+        return []
     lines = [] if emulator else [f"  snapshotter = {_quoted(LINUX_SNAPSHOTTER)}"]
     lines.append("  # The shim creates the pod's sandbox: on Windows containerd itself creates Windows sandboxes only.")
     if major == 1:

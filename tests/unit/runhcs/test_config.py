@@ -13,6 +13,7 @@ import yaml
 
 from runhcs.__main__ import main
 from runhcs.config.containerd import FORMATS
+from runhcs.config.containerd import text as containerd_text
 from runhcs.config.runtimes import DEFAULTS, Runtime, UnknownRuntime, runtime
 from shim.oci.annotations import container as names
 from shim.oci.annotations.vm import PHYSICALLY_BACKED
@@ -195,6 +196,13 @@ def test_linux_runtime_on_the_emulator_uses_the_default_snapshotter() -> None:
     assert config["plugins"].keys() == {"io.containerd.cri.v1.runtime"}
     found = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"]["runhcs-lcow"]
     assert "snapshotter" not in found and found["sandboxer"] == "shim"
+
+
+def test_linux_runtime_with_a_path_on_the_emulator_has_a_sandbox_of_containerd() -> None:
+    """containerd starts the shim of a sandbox of its own by that path, and one of the shim by its PATH only."""
+    text = containerd_text([runtime("runhcs-lcow")], 2, "/opt/shim", emulator=True)
+    (found,) = tomllib.loads(text)["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]["runtimes"].values()
+    assert found["runtime_path"] == "/opt/shim" and "sandboxer" not in found
 
 
 # YAML.
