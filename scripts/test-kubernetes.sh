@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The level tests/kubernetes: installs etcd and CNI plugins, builds Kubernetes and containerd (once, then cached), runs
-# the tests and prints how long they took. Every test cluster fails the run if its pods leave anything on the machine.
+# The level tests/kubernetes: installs etcd and CNI plugins, builds Kubernetes, containerd and helm (once, then cached),
+# runs the tests and prints how long they took. Every test cluster fails the run if its pods leave anything on the machine.
 # Usage: scripts/test-kubernetes.sh [pytest arguments]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,6 +17,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 scripts/go-programs.sh v2.3.4
 scripts/kubernetes-programs.sh
+scripts/deploy-programs.sh
 
 begin=$SECONDS
 status=0

@@ -20,6 +20,8 @@ SYSCTLS = (
     "kernel/keys/root_maxkeys",
     "kernel/keys/root_maxbytes",
 )
+# All pods are in one group, which the kernel would otherwise weigh like a single process of the machine.
+CPU_WEIGHTS = {"cpu.shares": 64 * 1024, "cpu.weight": 6400}
 UMOUNT_TIMEOUT = 30.0
 _PROC_SYS = Path("/proc/sys")
 
@@ -30,6 +32,9 @@ def prepare(settings: Settings) -> None:
     _saved(settings).write_text(json.dumps(values))
     for group in cgroup_roots(settings):
         group.mkdir(exist_ok=True)
+        for name, weight in CPU_WEIGHTS.items():
+            if (group / name).exists():
+                (group / name).write_text(str(weight))
 
 
 def restore(settings: Settings) -> None:

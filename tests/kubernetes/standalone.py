@@ -9,12 +9,15 @@ Its API (`/pods`, `/stats/summary`, …) is read over HTTPS in the cluster's net
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import ssl
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from deploy.cluster import leaks
 from deploy.cluster.cluster import Cluster
@@ -61,6 +64,8 @@ class StandaloneKubelet:
 
     def stop(self) -> None:
         """Stop it. Fails if the pods have left anything."""
+        for manifest in self.settings.manifests.iterdir():  # of tests that failed
+            manifest.unlink()
         stop_and_check(self.cluster)
 
     def wait_until_serving(self) -> None:
@@ -136,12 +141,24 @@ class StandaloneKubelet:
     # The kubelet's API.
 
     def exec(self, pod: str, *command: str, container: str = "main") -> str:
-        words = "&".join(f"cmd={word}" for word in command)
-        path = f"/run/default/{pod}-{NODE}/{container}?{words}"
-        return self.request("POST", path.replace(" ", "%20")).decode()
+        """The output of a command that succeeds. The kubelet splits it at spaces: no argument can have one."""
+        assert not any(" " in word for word in command), command
+        return self.request("POST", f"/run/default/{pod}-{NODE}/{container}?cmd={quote(' '.join(command))}").decode()
 
     def log(self, pod: str, container: str = "main", query: str = "") -> str:
         return self.get(f"/containerLogs/default/{pod}-{NODE}/{container}{query}").decode()
+
+    @contextlib.contextmanager
+    def follow_log(self, pod: str, container: str = "main") -> Iterator[http.client.HTTPResponse]:
+        """`kubectl logs -f`: lines as they are written, until the container has exited."""
+        connection = self._connect()
+        try:
+            connection.request("GET", f"/containerLogs/default/{pod}-{NODE}/{container}?follow=true")
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            yield response
+        finally:
+            connection.close()
 
     def get(self, path: str) -> bytes:
         return self.request("GET", path)
@@ -161,7 +178,7 @@ class StandaloneKubelet:
         pki = self.settings.certificates
         context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         context.load_cert_chain(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
-        connection = http.client.HTTPSConnection(NODE_ADDRESS, KUBELET_PORT, context=context, timeout=60)
+        connection = http.client.HTTPSConnection(NODE_ADDRESS, KUBELET_PORT, context=context, timeout=TIMEOUT)
         raw = network_namespace.connect(self.namespace, (NODE_ADDRESS, KUBELET_PORT))
         connection.sock = context.wrap_socket(raw, server_hostname=NODE_ADDRESS)
         return connection

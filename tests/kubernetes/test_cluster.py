@@ -142,7 +142,7 @@ def test_kubectl_port_forward(cluster: TestCluster) -> None:
 
 def test_resize_in_place_changes_limits_without_a_restart(cluster: TestCluster) -> None:
     resources = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "200m", "memory": "64Mi"}}
-    name = cluster.run(pod("resized", container(resources=resources)))
+    name = cluster.run(pod("resized", container(resources=resources), runtimeClassName="runhcs-lcow"))
     before = cluster.container(name)["containerID"]
     assert memory_limit(cluster, name) == 64 << 20
     resized = '{"limits": {"cpu": "400m", "memory": "128Mi"}, "requests": {"cpu": "100m", "memory": "64Mi"}}'
@@ -210,6 +210,22 @@ def test_deletion_does_not_hang_after_a_crash(
     if not cluster.cluster.containerd.pid:
         cluster.cluster.containerd.start_serving()
     cluster.kubectl("wait", "--for=delete", f"pod/{name}", f"--timeout={TIMEOUT:g}s")
+
+
+def test_stdin_outlives_containerd(cluster: TestCluster) -> None:
+    """A program that reads its input does not see its end when containerd restarts, and `kubectl attach` reaches it."""
+    name = cluster.run(pod("reading", container(script="while read line; do echo got $line; done", stdin=True)))
+    before = cluster.container(name)["containerID"]
+    for number, text in ((signal.SIGTERM, "first"), (signal.SIGKILL, "second")):
+        cluster.cluster.containerd.stop(number)
+        cluster.cluster.containerd.start_serving()
+        # The kubelet connects to containerd again some moments later.
+        cluster.kubectl("wait", "--for=condition=Ready", "node/node", f"--timeout={TIMEOUT:g}s")
+        cluster.kubectl("attach", "-i", name, stdin=f"{text}\n")
+        eventually(lambda text=text: f"got {text}\n" in cluster.kubectl("logs", name).stdout, text, TIMEOUT, INTERVAL)
+    status = cluster.container(name)
+    assert (status["containerID"], status["restartCount"]) == (before, 0)
+    cluster.delete("pod", name)
 
 
 def test_image_is_in_the_status(cluster: TestCluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,7 @@ def test_stats_summary_and_resource_metrics(kubelet: StandaloneKubelet) -> None:
         if not found or len(found[0].get("containers") or ()) < 2:
             return {}
         usage = {one["name"]: one for one in found[0]["containers"]}
-        ready = usage["main"].get("cpu", {}).get("usageNanoCores") and found[0].get("memory", {}).get("workingSetBytes")
+        ready = usage["main"].get("cpu", {}).get("usageNanoCores") and found[0].get("cpu", {}).get("usageNanoCores")
         return found[0] if ready else {}
 
     stats = eventually(measured, "stats of the pod and both containers", TIMEOUT, INTERVAL)
@@ -160,11 +161,15 @@ def test_stats_summary_and_resource_metrics(kubelet: StandaloneKubelet) -> None:
     assert usage["main"]["cpu"]["usageCoreNanoSeconds"] > usage["idle"]["cpu"]["usageCoreNanoSeconds"]
     # No limit of memory: the kubelet leaves availableBytes out, or it is what the node has.
     assert usage["main"]["memory"].get("availableBytes", 0) < 1 << 50
-    assert stats["cpu"]["usageCoreNanoSeconds"] > 0
+    # The pod's are those of its VM, which is in the pod's control group.
+    assert stats["cpu"]["usageCoreNanoSeconds"] > usage["idle"]["cpu"]["usageCoreNanoSeconds"]
+    assert stats["memory"]["workingSetBytes"] > 20 << 20
     metrics = kubelet.get("/metrics/resource").decode()
     for name in ("container_cpu_usage_seconds_total", "container_memory_working_set_bytes"):
         assert f'{name}{{container="main",namespace="default",pod="busy-node"}}' in metrics
-    assert 'pod_memory_working_set_bytes{namespace="default",pod="busy-node"}' in metrics
+    for name, least in (("pod_cpu_usage_seconds_total", 0.05), ("pod_memory_working_set_bytes", 20 << 20)):
+        found = re.search(rf'^{name}{{namespace="default",pod="busy-node"}} (\S+)', metrics, re.MULTILINE)
+        assert found and float(found[1]) > least, (name, metrics)
     kubelet.remove("busy")
 
 
