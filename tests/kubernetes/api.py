@@ -41,7 +41,7 @@ class TestCluster:
     def stop(self) -> None:
         """Stop it. Fails if pods have left anything."""
         for kind in ("deployments", "daemonsets", "jobs", "pods"):  # of tests that failed
-            self.kubectl("delete", kind, "--all", f"--timeout={TIMEOUT:g}s", check=False)
+            self.kubectl("delete", kind, "--all", "--all-namespaces", f"--timeout={TIMEOUT:g}s", check=False)
         stop_and_check(self.cluster)
 
     def kubectl(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:

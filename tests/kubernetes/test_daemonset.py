@@ -78,7 +78,7 @@ class Installation:
         values = {
             "os": "linux", "mode": mode, "image.repository": IMAGE, "directory": str(self.directory),
             "containerd.config": str(self.config), "containerd.restartCommand": str(self.services.restart),
-            "selftest.steps": "{container-lifecycle}", "runtimes": f"{{{RUNTIME}}}",
+            "selftest.steps": "{container-lifecycle}", "runtimes": f"{{{RUNTIME}}}", "interval": "10",
         }  # fmt: skip
         options = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
         helm = [_helm(), "template", NAME, str(CHART), "--namespace", NAME, "--kube-version", "1.36",
@@ -136,11 +136,6 @@ class RunningPod:
         (self.shim,) = {*shims(self._cluster.settings)} - others
         self._id = self._cluster.container(name)["containerID"]
 
-    def program(self) -> Path:
-        """The version of its shim, by the working files of the process."""
-        words = Path(f"/proc/{self.shim}/cmdline").read_bytes().split(b"\0")
-        return Path(words[0].decode())
-
     def expect_undisturbed(self) -> None:
         status = self._cluster.container(self.name)
         assert (status["containerID"], status["restartCount"]) == (self._id, 0)
@@ -195,10 +190,14 @@ def test_install_upgrade_rejection_and_removal_do_not_interrupt_pods(installatio
     installation.expect_rollout()
     assert installation.config.read_text() == installation.original
     assert installation.services.restarts == 3
-    assert "containerd-shim-runhcs/ready" not in installation.node()["labels"]
+    assert installation.node()["labels"]["containerd-shim-runhcs/ready"] == "false"
+    assert second_version.exists(), "a running pod needs its shim"
     for one in (first, second):
         one.expect_undisturbed()
         one.delete()
+    # The next pass removes the rest.
+    eventually(lambda: not installation.directory.exists(), "the removal of all versions", PASS_TIMEOUT, INTERVAL)
+    eventually(lambda: not installation.state(), "the removal of the labels", PASS_TIMEOUT, INTERVAL)
     events = cluster.get("events", "--field-selector", "involvedObject.kind=Node")
     reported = json.dumps(events)
     assert all(state in reported for state in (READY, REJECTED, "removed"))
