@@ -46,7 +46,8 @@ ANNOTATIONS_INTRO = """# Annotations
 Every annotation that runhcs shims know, and its effect in this shim. In Kubernetes, set them in
 `metadata.annotations` of the pod. containerd passes on only those that its `pod_annotations` or
 `container_annotations` name: `runhcs config containerd` prints runtimes that do. With ctr, use
-`ctr run --annotation KEY=VALUE`.
+`ctr run --annotation KEY=VALUE`. Kubernetes refuses keys of more than 63 characters: set those in
+the runtime's option `DefaultContainerAnnotations`.
 
 Keys are case-sensitive. The precedence of a setting is: annotation, then [option](options.md), then
 the field of the OCI spec, then the default. Unlisted keys that begin with `io.microsoft.` or

@@ -12,11 +12,9 @@ from shim.oci.annotations.schema import (
     APPLIED,
     FLAG,
     NUMBER,
-    NUMBER_32,
     NUMBER_64,
-    NUMBERS,
-    NUMBERS_64,
     UINT64,
+    Annotation,
     Kind,
 )
 from shim.oci.annotations.table import rows
@@ -26,7 +24,8 @@ CHART = ROOT / "deploy" / "helm" / "containerd-shim-runhcs" / "templates" / "pod
 KUSTOMIZE = ROOT / "deploy" / "kustomize" / "base" / "podpolicy.yaml"
 
 _VALUE = "variables.annotations[key]"
-_LIST = f'{_VALUE}.matches("^[0-9]{{1,20}}(,[0-9]{{1,20}})*$")'
+# Kubernetes accepts no longer name of an annotation, without its prefix. Longer ones come from runtime options only.
+LONGEST_NAME = 63
 
 
 def _up_to(maximum: int) -> str:
@@ -35,21 +34,17 @@ def _up_to(maximum: int) -> str:
     return f'{_VALUE}.matches("^[0-9]{{1,18}}$") && int({_VALUE}) <= {maximum}'
 
 
-# Name of the variable -> the kinds of the table, which values are right (CEL), and how to say that.
-CHECKS: dict[str, tuple[tuple[Kind, ...], str, str]] = {
+# Name of the variable -> the kind in the table, which values are right (CEL), and how to say that.
+CHECKS: dict[str, tuple[Kind, str, str]] = {
     "wrongFlags": (
-        (FLAG,),
+        FLAG,
         f'{_VALUE} in ["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"]',
         "true or false",
     ),
-    "wrongNumbers": ((NUMBER,), _up_to(NUMBER.maximum), f"a whole number up to {NUMBER.maximum}, without a unit"),
-    "wrongNumbers32": (
-        (NUMBER_32,), _up_to(NUMBER_32.maximum), f"a whole number up to {NUMBER_32.maximum}, without a unit"
-    ),
+    "wrongNumbers": (NUMBER, _up_to(NUMBER.maximum), f"a whole number up to {NUMBER.maximum}, without a unit"),
     "wrongNumbers64": (
-        (NUMBER_64,), _up_to(NUMBER_64.maximum), f"a whole number up to {NUMBER_64.maximum}, without a unit"
+        NUMBER_64, _up_to(NUMBER_64.maximum), f"a whole number up to {NUMBER_64.maximum}, without a unit"
     ),
-    "wrongLists": ((NUMBERS, NUMBERS_64), _LIST, "whole numbers between commas, without spaces"),
 }  # fmt: skip
 
 
@@ -63,16 +58,16 @@ def files() -> dict[Path, str]:
     }
 
 
-def keys(kinds: tuple[Kind, ...]) -> list[str]:
-    """Keys with a fixed name whose values have one of these kinds."""
-    found = rows().values()
-    return sorted(row for row in found if row.kind in kinds and row.outcome == APPLIED and not row.endswith("."))
+def keys(kind: Kind) -> list[Annotation]:
+    """Annotations that pods can have and whose values have this kind."""
+    found = [row for row in rows().values() if row.kind is kind and row.outcome == APPLIED]
+    return sorted(row for row in found if len(row.rpartition("/")[2]) <= LONGEST_NAME)
 
 
 def _policy(name: str, labels: str) -> str:
     variables, validations = [], []
-    for variable, (kinds, is_right, words) in CHECKS.items():
-        listed = ",\n".join(f'        "{key}"' for key in keys(kinds))
+    for variable, (kind, is_right, words) in CHECKS.items():
+        listed = ",\n".join(f'        "{key}"' for key in keys(kind))
         variables.append(
             f"    - name: {variable}\n      expression: >-\n        variables.annotations.filter(key, key in [\n"
             f"{listed}\n        ] && !({is_right}))\n"

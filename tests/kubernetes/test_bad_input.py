@@ -107,14 +107,12 @@ def test_pod_of_a_missing_runtime_class_is_refused_at_once(cluster: TestCluster)
 WRONG_VALUES = {
     f"{VM}.computetopology.memory.sizeinmb": ("abc", "4Gi", "-1", "1.5", "", "18446744073709551616"),
     f"{VM}.computetopology.processor.count": ("two", "2147483648"),
-    f"{VM}.computetopology.memory.allowovercommit": ("yes",),
-    f"{VM}.computetopology.numa.preferred-physical-nodes": ("0, 1",),
+    f"{VM}.fullyphysicallybacked": ("yes",),
 }
 RIGHT_VALUES = {
     f"{VM}.computetopology.memory.sizeinmb": "0018446744073709551",
     f"{VM}.computetopology.processor.count": "2147483647",
-    f"{VM}.computetopology.memory.allowovercommit": "T",
-    f"{VM}.computetopology.numa.preferred-physical-nodes": "0,1",
+    f"{VM}.fullyphysicallybacked": "T",
     f"{VM}.no-such-setting": "any",
 }
 
