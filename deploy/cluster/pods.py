@@ -1,4 +1,4 @@
-"""Remove all pods of a node through CRI, after its kubelet has stopped."""
+"""The pods of a node, by CRI: as its runtime has them, whatever the kubelet knows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,17 @@ TIMEOUT = 120.0
 
 
 def remove_all(settings: Settings) -> None:
-    """Raises ContainerdError if containerd does not answer or a pod cannot be removed."""
+    """After the kubelet has stopped. Raises ContainerdError if containerd does not answer or a pod cannot be removed."""
     with Client(str(settings.containerd_socket), "k8s.io", TIMEOUT) as client:
         stub = RuntimeServiceStub(client.channel)
         listed = client.call(stub.ListPodSandbox, runtime_pb2.ListPodSandboxRequest())
         for sandbox in listed.items:
             client.call(stub.StopPodSandbox, runtime_pb2.StopPodSandboxRequest(pod_sandbox_id=sandbox.id))
             client.call(stub.RemovePodSandbox, runtime_pb2.RemovePodSandboxRequest(pod_sandbox_id=sandbox.id))
+
+
+def ready(settings: Settings) -> list[str]:
+    """The names of pods whose sandbox is ready. Raises ContainerdError."""
+    with Client(str(settings.containerd_socket), "k8s.io", TIMEOUT) as client:
+        listed = client.call(RuntimeServiceStub(client.channel).ListPodSandbox, runtime_pb2.ListPodSandboxRequest())
+    return [one.metadata.name for one in listed.items if one.state == runtime_pb2.SANDBOX_READY]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from deploy.cluster import leaks
+from deploy.cluster import leaks, pods
 from deploy.cluster.cluster import Cluster
 from deploy.cluster.network import path as network_path
 from deploy.cluster.settings import KUBELET_PORT, NODE, NODE_ADDRESS, Settings
@@ -92,9 +92,9 @@ class StandaloneKubelet:
         eventually(lambda: not self.find(name) and not self._runs(name), f"the end of pod {name}", TIMEOUT, INTERVAL)
 
     def _runs(self, name: str) -> bool:
-        """Whether the runtime has it; `/pods` does not show it once its manifest is removed."""
-        items = json.loads(self.get("/runningpods/"))["items"] or []
-        return any(one["metadata"]["name"] == f"{name}-{NODE}" for one in items)
+        """Whether the runtime has it; `/pods` does not show it once its manifest is removed, and `/runningpods` is up to
+        two seconds old."""
+        return f"{name}-{NODE}" in pods.ready(self.settings)
 
     def find(self, name: str) -> dict[str, Any]:
         """The pod with its status; empty if there is none."""
