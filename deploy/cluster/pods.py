@@ -11,7 +11,7 @@ TIMEOUT = 120.0
 
 
 def remove_all(settings: Settings) -> None:
-    """After the kubelet has stopped. Raises ContainerdError if containerd does not answer or a pod cannot be removed."""
+    """After the kubelet has stopped. Raises ContainerdError if containerd does not answer or does not remove a pod."""
     with Client(str(settings.containerd_socket), "k8s.io", TIMEOUT) as client:
         stub = RuntimeServiceStub(client.channel)
         listed = client.call(stub.ListPodSandbox, runtime_pb2.ListPodSandboxRequest())

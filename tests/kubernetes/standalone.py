@@ -92,8 +92,8 @@ class StandaloneKubelet:
         eventually(lambda: not self.find(name) and not self._runs(name), f"the end of pod {name}", TIMEOUT, INTERVAL)
 
     def _runs(self, name: str) -> bool:
-        """Whether the runtime has it; `/pods` does not show it once its manifest is removed, and `/runningpods` is up to
-        two seconds old."""
+        """Whether the runtime has it. `/pods` does not show it once its manifest is removed, and what `/runningpods`
+        shows is up to two seconds old."""
         return f"{name}-{NODE}" in pods.ready(self.settings)
 
     def find(self, name: str) -> dict[str, Any]:

@@ -222,7 +222,8 @@ def test_stdin_outlives_containerd(cluster: TestCluster) -> None:
         # The kubelet connects to containerd again some moments later.
         cluster.kubectl("wait", "--for=condition=Ready", "node/node", f"--timeout={TIMEOUT:g}s")
         cluster.kubectl("attach", "-i", name, stdin=f"{text}\n")
-        eventually(lambda text=text: f"got {text}\n" in cluster.kubectl("logs", name).stdout, text, TIMEOUT, INTERVAL)
+        expected = f"got {text}\n"
+        eventually(lambda line=expected: line in cluster.kubectl("logs", name).stdout, expected, TIMEOUT, INTERVAL)  # type: ignore[misc]
     status = cluster.container(name)
     assert (status["containerID"], status["restartCount"]) == (before, 0)
     cluster.delete("pod", name)
