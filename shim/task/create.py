@@ -78,7 +78,8 @@ def _create(context: ShimContext, request: CreateTaskRequest, pod: Pod) -> Task:
         pod.check(request.id, Role(spec.pod_role, spec.sandbox_id))
     retry = options.values.io_retry_timeout_in_sec
     with span("stdio"):
-        io = _open_stdio(context, request, request.id, "", retry)
+        # CRI ends stdin by CloseIO, and closes its FIFO when containerd restarts too. ctr may not call CloseIO.
+        io = _open_stdio(context, request, request.id, "", retry, stdin_outlives_client=bool(spec.pod_role))
     try:
         if options.values.boot_files_root_path and not spec.has_linux and (spec.is_isolated or pod.vm is not None):
             log.warning("option BootFilesRootPath has no effect: this VM boots from its image's own files")
@@ -168,7 +169,13 @@ def create_exec(context: ShimContext, task: Task, request: ExecProcessRequest) -
 
 
 def _open_stdio(
-    context: ShimContext, request: CreateTaskRequest | ExecProcessRequest, id: str, exec_id: str, retry: int
+    context: ShimContext,
+    request: CreateTaskRequest | ExecProcessRequest,
+    id: str,
+    exec_id: str,
+    retry: int,
+    *,
+    stdin_outlives_client: bool = False,
 ) -> Stdio:
     if request.terminal and request.stderr and request.stderr != request.stdout:
         from shim.platform.client_quirks import names_stderr_of_terminals
@@ -187,6 +194,7 @@ def _open_stdio(
         exec_id=exec_id,
         retry_seconds=retry,
         log=context.log,
+        stdin_outlives_client=stdin_outlives_client,
     )
 
 

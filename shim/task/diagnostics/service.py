@@ -140,7 +140,7 @@ def exec_in_host(pod: Pod, context: ShimContext, call: Call) -> bytes:
         raise failed_precondition(f"the VM of {context.id!r} has exited; nothing can run in it")
     io = open_stdio(
         request.stdin, request.stdout, request.stderr, request.terminal,
-        namespace=context.namespace, id=context.id, exec_id=EXEC_ID, log=context.log, has_close_io=False,
+        namespace=context.namespace, id=context.id, exec_id=EXEC_ID, log=context.log,
     )  # fmt: skip
 
     owner = _DiagnosticOwner(vm, request, io.requested_pipes())

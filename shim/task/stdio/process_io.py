@@ -74,11 +74,12 @@ def open_stdio(
     exec_id: str,
     retry_seconds: float = 0.0,
     log: Log | None = None,
-    has_close_io: bool = True,
+    stdin_outlives_client: bool = False,
 ) -> Stdio:
     """Open every endpoint that is named, or raise a status and leave nothing open. A logger gets the container's id,
-    for an exec too (`exec_id`, "" for the init). Without `has_close_io` stdin ends when its client closes it."""
-    opened = Stdio(stdin, stdout, stderr, terminal, retry_seconds, log, has_close_io)
+    for an exec too (`exec_id`, "" for the init). stdin ends when its client
+    closes it; with `stdin_outlives_client` by CloseIO only, on Linux."""
+    opened = Stdio(stdin, stdout, stderr, terminal, retry_seconds, log, stdin_outlives_client)
     try:
         opened.open(id, namespace)
     except BaseException:
@@ -89,13 +90,20 @@ def open_stdio(
 
 class Stdio:
     __slots__ = (
-        "_closed", "_fifos", "_has_close_io", "_input", "_lock", "_log", "_logger", "_on_stdin_end", "_open_outputs",
-        "_opened_at", "_outputs", "_outputs_closed", "_retry", "_stdin_close_requested", "_stdin_pump", "stderr",
-        "stdin", "stdout", "terminal",
+        "_closed", "_fifos", "_input", "_lock", "_log", "_logger", "_on_stdin_end", "_open_outputs", "_opened_at",
+        "_outputs", "_outputs_closed", "_retry", "_stdin_close_requested", "_stdin_outlives_client", "_stdin_pump",
+        "stderr", "stdin", "stdout", "terminal",
     )  # fmt: skip
 
     def __init__(
-        self, stdin: str, stdout: str, stderr: str, terminal: bool, retry: float, log: Log | None, has_close_io: bool
+        self,
+        stdin: str,
+        stdout: str,
+        stderr: str,
+        terminal: bool,
+        retry: float,
+        log: Log | None,
+        stdin_outlives_client: bool,
     ) -> None:
         self.stdin = stdin
         self.stdout = stdout
@@ -103,7 +111,7 @@ class Stdio:
         self.terminal = terminal
         self._retry = retry
         self._log = log
-        self._has_close_io = has_close_io
+        self._stdin_outlives_client = stdin_outlives_client
         self._lock = allocate_lock()
         self._closed = False
         self._logger: Logger | None = None
@@ -136,7 +144,7 @@ class Stdio:
             target = log_uri.parse("stdin", self.stdin)
             if target.scheme not in ("", log_uri.SCHEMES[0]):
                 raise unknown(f"stdin {self.stdin!r} must be {log_uri.PIPE}, not {target.scheme}://")
-            self._input = _open("stdin", target, outlives_client=self._has_close_io)
+            self._input = _open("stdin", target, outlives_client=self._stdin_outlives_client)
 
     def _start_logger(self, target: log_uri.Target, container_id: str, namespace: str) -> None:
         if self.stdin:

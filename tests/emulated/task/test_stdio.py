@@ -98,16 +98,12 @@ def test_all_output_arrives_before_exit_event(shims: Shims, pipes: Pipes) -> Non
     assert hashlib.sha256(pipes.output["stdout"]).digest() == hashlib.sha256(bytes(size)).digest()
 
 
-def test_stdin_outlives_its_clients_until_close_io(shims: Shims, pipes: Pipes) -> None:
-    """As with runc's shim: a container whose containerd restarts keeps its stdin."""
+def test_stdin_until_eof(shims: Shims, pipes: Pipes) -> None:
     streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"]}
     shim = run(shims, pipes, "cat", **streams)
-    for expected in (b"hello\n", b"hello\nhello\n"):
-        pipes.write(b"hello\n")
-        pipes.close_stdin()
-        eventually(lambda expected=expected: pipes.output["stdout"] == expected, "the echo")
-    assert shim.state().status == Status.RUNNING
-    shim.close_io()
+    pipes.write(b"hello\n")
+    eventually(lambda: pipes.output["stdout"] == b"hello\n", "the echo")
+    pipes.close_stdin()
     assert shim.wait().exit_status == 0
     pipes.join()
 
@@ -124,12 +120,16 @@ def test_close_io_closes_stdin(shims: Shims, pipes: Pipes) -> None:
     pipes.close_stdin()
 
 
-def test_hcs_accepts_the_close_of_stdin(shims: Shims, pipes: Pipes, emulator: Emulator) -> None:
+@pytest.mark.parametrize("how", ["end of the client's input", "CloseIO"])
+def test_hcs_accepts_the_close_of_stdin(shims: Shims, pipes: Pipes, emulator: Emulator, how: str) -> None:
     """It refuses to close a pipe that the shim has closed already, and the process would read no end of its input."""
     streams = {**pipes.read("stdout"), "stdin": pipes.paths["stdin"]}
     shim = run(shims, pipes, "cat", **streams)
     pipes.write(b"hello\n")
-    shim.close_io()
+    if how == "CloseIO":
+        shim.close_io()
+    else:
+        pipes.close_stdin()
     assert shim.wait().exit_status == 0
     assert [line["result"] for line in emulator.journal("HcsModifyProcess")] == ["0x00000000"]
     pipes.close_stdin()
@@ -147,7 +147,6 @@ def test_exec_has_its_own_stdio(shims: Shims, pipes: Pipes) -> None:
     shim.start("e1")
     pipes.write(b"through\n")
     pipes.close_stdin()
-    shim.close_io("e1")
     assert shim.wait("e1").exit_status == 7
     pipes.join()
     assert pipes.output == {"stdout": b"through\n", "stderr": b"err\n"}

@@ -36,10 +36,29 @@ def test_output_reaches_client_with_eof(lab: Lab) -> None:
     assert err.end() == b"trouble"
 
 
-def test_stdin_outlives_its_clients_until_close_io(lab: Lab) -> None:
-    """containerd may restart: its FIFOs have no writer then, and a new one later."""
+def test_stdin_eof_closes_only_stdin(lab: Lab) -> None:
     stdio = lab.open(lab.stdin, lab.stdout)
     out = Reader(lab.stdout)
+    process = lab.start(stdio)
+    # No writer yet: that is not EOF.
+    time.sleep(0.05)
+    writer = os.open(lab.stdin, os.O_WRONLY)
+    os.write(writer, b"question")
+    assert os.read(process.inside[0], 100) == b"question"
+    os.close(writer)
+    assert os.read(process.inside[0], 100) == b""
+    eventually(lambda: process.modified == [{"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}])
+    os.write(process.inside[1], b"answer")  # the other direction stays open
+    process.exit()
+    assert stdio.drain(30)
+    stdio.close()
+    assert out.end() == b"answer"
+    assert len(process.modified) == 1
+
+
+def test_stdin_of_a_pod_outlives_its_clients_until_close_io(lab: Lab) -> None:
+    """containerd may restart: its FIFOs have no writer then, and a new one later."""
+    stdio = lab.open(lab.stdin, stdin_outlives_client=True)
     process = lab.start(stdio)
     for question in (b"first", b"second"):
         writer = os.open(lab.stdin, os.O_WRONLY)
@@ -49,13 +68,7 @@ def test_stdin_outlives_its_clients_until_close_io(lab: Lab) -> None:
     assert not process.modified
     stdio.close_stdin()
     assert os.read(process.inside[0], 100) == b""
-    eventually(lambda: process.modified == [{"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}])
-    os.write(process.inside[1], b"answer")  # the other direction stays open
-    process.exit()
-    assert stdio.drain(30)
-    stdio.close()
-    assert out.end() == b"answer"
-    assert len(process.modified) == 1
+    eventually(lambda: len(process.modified) == 1)
 
 
 def test_stdin_is_closed_by_hcs_before_our_end(lab: Lab) -> None:
@@ -70,7 +83,7 @@ def test_stdin_is_closed_by_hcs_before_our_end(lab: Lab) -> None:
         open_at_call.append(hangup.poll(0) == [])
 
     process.modify = modify  # type: ignore[method-assign]
-    stdio.close_stdin()
+    os.close(os.open(lab.stdin, os.O_WRONLY))
     assert os.read(process.inside[0], 100) == b""
     assert open_at_call == [True]
 
@@ -129,7 +142,6 @@ def test_large_stdin_to_slow_process_arrives_whole(lab: Lab) -> None:
     def send() -> None:
         write_all(writer, payload)
         os.close(writer)
-        stdio.close_stdin()
 
     sending = threading.Thread(target=send)
     sending.start()
@@ -238,7 +250,6 @@ def test_terminal_is_one_duplex_stream(lab: Lab) -> None:
             time.sleep(0.001)
     assert received == b"shown\r\n"
     os.close(writer)
-    stdio.close_stdin()
     assert ended.wait(30)
     os.close(slave)
     assert stdio.drain(30)

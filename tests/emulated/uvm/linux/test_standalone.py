@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
@@ -36,14 +37,17 @@ def test_stdin_reaches_process_and_closes(lcow: LinuxShims) -> None:
     lcow.create(shim, stdin=stdin, stdout=stdout)
     shim.start()
     sent = b"".join(b"line %d\n" % number for number in range(20000))
-    view = memoryview(sent)
-    while view:
-        view = view[os.write(writer, view) :]
-    os.close(writer)
-    shim.close_io()
+    threading.Thread(target=_send, args=(writer, sent), daemon=True).start()
     assert shim.wait().exit_status == 0
     assert out.text() == sent.decode()
     shim.delete()
+
+
+def _send(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    os.close(descriptor)
 
 
 def test_close_io_closes_stdin(lcow: LinuxShims) -> None:
