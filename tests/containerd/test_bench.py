@@ -14,7 +14,7 @@ import pytest
 from attrs import frozen
 
 from bench import suite
-from bench.harness.candidates import COLD, INSTALLED, STANDBY
+from bench.harness.candidates import COLD, INSTALLED, NAMESPACE, NODE, STANDBY
 from bench.measures import lifecycle, lifecycles
 from bench.report.results import Run
 from bench.report.results_json import load
@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT = 900
 OURS = {COLD, STANDBY}
 ALL = {COLD, STANDBY, INSTALLED}
+# Measured with many pods only.
+SCOPES = {NAMESPACE, NODE}
 
 
 @frozen
@@ -67,7 +69,7 @@ class TestQuickSuite:
         assert {one.candidate for one in quick.run.violations} <= {INSTALLED}, quick.output
 
     def test_candidates(self, quick: Outcome) -> None:
-        assert {one.name for one in quick.run.candidates} == ALL
+        assert {one.name for one in quick.run.candidates} == ALL | SCOPES
         assert quick.run.baseline == INSTALLED
 
     @pytest.mark.parametrize(
@@ -117,11 +119,13 @@ class TestQuickSuite:
         (timeline,) = [one for one in quick.run.timelines if (one.name, one.profile) == (call, "")]
         assert phases <= {phase for phase, _, _ in timeline.rounds[candidate][0]}
 
-    @pytest.mark.parametrize(
-        "name", ["lifecycles per second", "time per pod", "memory per pod", "RSS per idle shim"]
-    )
+    @pytest.mark.parametrize("name", ["lifecycles per second", "RSS per idle shim"])
     def test_series_of_all_candidates(self, quick: Outcome, name: str) -> None:
         assert quick.series(name) == ALL
+
+    @pytest.mark.parametrize("name", ["time per pod", "memory per pod"])
+    def test_series_of_pods_with_each_scope(self, quick: Outcome, name: str) -> None:
+        assert quick.series(name) == ALL | SCOPES
 
     def test_exec_probe_trends(self, quick: Outcome) -> None:
         trends = {one.name: set(one.points) for one in quick.run.trends}
