@@ -47,6 +47,7 @@ class Installation:
     """The chart on a cluster whose node has no shim."""
 
     def __init__(self, directory: Path) -> None:
+        context = build_context(directory)  # before there is anything to stop
         self.cluster = TestCluster(with_shim=False, runtime="runc")
         self.services = ServiceManager(self.cluster.cluster.containerd)
         # On a node of its own HCS is there before the shim.
@@ -55,10 +56,9 @@ class Installation:
         self.config = self._settings.directory / "containerd.toml"
         self.original = self.config.read_text()
         self.directory = self._settings.directory / "installed"
-        self._load_images(directory)
+        self._load_images(directory, context)
 
-    def _load_images(self, directory: Path) -> None:
-        context = build_context(directory)
+    def _load_images(self, directory: Path, context: Path) -> None:
         changes = {"1": ("bench/__init__.py", "\n# 1\n"), "2": ("bench/__init__.py", "\n# 2\n"),
                    "broken": ("shim/task/create.py", BROKEN_CREATE)}  # fmt: skip
         for tag, change in changes.items():
