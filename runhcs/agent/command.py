@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     Traces = tuple[SpanTree, ExportQueue]
 
 DEFAULT_ADDRESS = "127.0.0.1:9754"
+STOP_POLL_SECONDS = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
     scheme = "https" if args.tls_cert else "http"
     shown = f"[{host}]" if ":" in host else host
     print(f"metrics on {scheme}://{shown}:{server.port}/metrics, reports of shims on {address}", flush=True)
-    stop.wait()
+    while not stop.wait(STOP_POLL_SECONDS):  # on Windows a wait without a timeout ignores Ctrl-C
+        continue
     history.close()
     server.close()
     receiver.close()
