@@ -66,7 +66,8 @@ def test_vm_devices_are_assigned_and_removed(vms: VmShims) -> None:
     changes = journalled()
     assert [change["RequestType"] for change in changes] == ["Add", "Remove"]
     assert changes[0]["Settings"] == {"Functions": [{"DeviceInstancePath": "PCIP\\VEN_10DE", "VirtualFunction": 7}]}
-    (settings,) = [entry["arguments"]["Settings"] for entry in vms.emulator.journal("guest:ExecuteProcess")]
+    (executed,) = eventually(lambda: vms.emulator.journal("guest:ExecuteProcess"), "the journal's entry")
+    settings = executed["arguments"]["Settings"]
     line = settings["ProcessParameters"]["CommandLine"]
     place = changes[0]["ResourcePath"].rpartition("/")[2]
     assert "\\device-util.exe children --parentID=VMBUS\\" in line and f"{{{place}}} --property=location" in line

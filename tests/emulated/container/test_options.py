@@ -14,6 +14,7 @@ from shim.api.runtimeoptions import Options as GenericOptions
 from shim.oci.annotations import vm as names
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.shims import Shims, refused
 from tests.support.vm_image import VmShims
 
@@ -60,6 +61,8 @@ def test_scale_cpu_limits_to_sandbox(vms: VmShims) -> None:
     shim = vms.shims.start("c1", spec)
     vms.create(shim, options=given)
     scaled = min(1000 * (os.cpu_count() or 1), 10000)
+    # The entry of a guest may follow its answer.
+    eventually(lambda: len(vms.emulator.journal("guest:Create")) == 2, "the entries of VM and container")
     created = str(vms.emulator.journal("guest:Create")).replace("\\", "").replace("'", '"').replace(" ", "")
     assert f'"Processor":{{"Maximum":{scaled}}}' in created
     shim.kill(9)

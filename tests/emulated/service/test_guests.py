@@ -13,6 +13,7 @@ from hcs_emulator.vm import bridge_frames
 from shim.uvm.gcs.bridge import Bridge as ShimBridge
 from shim.uvm.gcs.bridge import GuestError
 from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.guest_host import GCS, NULL, Bridge
 from tests.support.vm import (
     CONTROLLER,
@@ -64,7 +65,8 @@ def test_guest_container_lifecycle(emulator: Emulator, client: WireClient, vm: V
     assert bridge.refused(bridge_frames.START, "app") == "C037010E"
     assert emulator.mounts() == []
     vm.terminate()
-    # The journal has the requests of the bridge, too, with documents as JSON.
+    # The journal has the requests of the bridge, too, with documents as JSON. An entry may follow the answer.
+    eventually(lambda: len(emulator.journal("guest:DeleteContainerState")) == 1, "the journal of all requests")
     created = emulator.journal("guest:Create")[1]
     assert created["arguments"]["ContainerConfig"]["Container"]["Storage"] == {"Path": mount}
     assert created["result"] == "0x00000000"
