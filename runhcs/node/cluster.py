@@ -1,4 +1,4 @@
-"""What Kubernetes is told about the node: labels, an annotation and events.
+"""What is published to Kubernetes about the node: labels, an annotation and events.
 
 The program is a pod with a service account. It patches its own node only, which an admission policy of the deployment
 enforces. The token is read for each request, because the kubelet replaces it before it expires.

@@ -72,7 +72,7 @@ class Reconciler:
         retry: str = "",
         selftest: bool = True,
     ) -> None:
-        """`report` is told of intermediate states."""
+        """`report` is called with intermediate states."""
         self._host = host
         self._record = record
         self._report = report

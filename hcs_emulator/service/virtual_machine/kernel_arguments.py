@@ -75,7 +75,7 @@ def _init_arguments(command: BootCommand, words: list[str]) -> None:
         else:
             raise CommandLineError(f"init has no option {option}")
     if not command.entropy_port:
-        raise CommandLineError("init is not told the port for entropy (-e)")
+        raise CommandLineError("init has no port for entropy (-e): add it to the kernel command line")
     if words[:2] == ["sh", "-c"] and len(words) == 3:
         command.console = True
         words = _without_console(words[2])

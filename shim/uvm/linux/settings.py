@@ -31,7 +31,7 @@ SCSI_CONTROLLERS_WITHOUT_VPMEM = 4
 
 
 class LinuxVmSettings(VmSettings):
-    """`boot` are its boot files, `kernel_processors` the number that the kernel is told, which may be too many."""
+    """`boot` are its boot files, `kernel_processors` the number on the kernel command line, which may be too many."""
 
     __slots__ = (
         "boot", "cold_discard_hint", "devices", "devices_physically_backed", "guest_arguments", "kernel_options",
