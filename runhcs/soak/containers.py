@@ -35,12 +35,15 @@ class SoakHost:
     live: dict[str, SoakContainer] = field(factory=dict)
 
     def clean_up(self) -> list[str]:
-        """End whatever still runs; returns what could not be released."""
+        """End whatever still runs; returns what could not be released.
+
+        A pod comes before its members: its shim is killed first, then `delete` runs for each, as with containerd.
+        """
         found = []
-        while self.live:
+        for one in sorted(self.live.values(), key=lambda one: one.is_member):
             try:
-                self.live[list(self.live)[-1]].abandon()
-            except (OSError, ShimError, subprocess.SubprocessError) as error:
+                one.abandon()
+            except (AccountError, OSError, ShimError, subprocess.SubprocessError) as error:
                 found.append(str(error))
         return found
 
@@ -72,6 +75,10 @@ class SoakContainer:
         )  # fmt: skip
         self.task: TaskClient | None = None
         host.live[self.id] = self
+
+    @property
+    def is_member(self) -> bool:
+        return self._pod is not None
 
     @property
     def pid(self) -> int:
@@ -159,26 +166,20 @@ class SoakContainer:
         self._forget()
 
     def _forget(self) -> None:
-        self._remove_files()
+        shutil.rmtree(self._bundle, ignore_errors=True)
         del self._host.live[self.id]
         if leaked := self._host.node.leaks(self.id):
             raise AccountError(f"leaked after delete: {', '.join(leaked)}")
 
     def abandon(self) -> None:
-        """End it whatever its state is."""
-        del self._host.live[self.id]
+        """End it whatever its state is. Raises AccountError."""
         if self.task is not None:
             self.task.client.close()
-        if self._pod is None:
-            if self._commands.is_running:
-                self._commands.kill()
-            self._commands.command("delete")
-        self._remove_files()
-        shutil.rmtree(self._host.node.directory / "scratch" / self.id, ignore_errors=True)
+        if self._pod is None and self._commands.is_running:
+            self._commands.kill()
+        self._commands.command("delete")
         self._host.events.forget(self.id)
-
-    def _remove_files(self) -> None:
-        shutil.rmtree(self._bundle, ignore_errors=True)
+        self._forget()
 
 
 def _containerd(node: Node) -> str:
