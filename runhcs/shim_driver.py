@@ -9,6 +9,7 @@ The demo, the selftest and the tests under Wine build on this module. It needs n
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
@@ -110,7 +111,9 @@ class ShimCommands:
 
     def start(self, stdin: bytes = b"") -> TaskClient:
         """`start`, and a connection to the daemon. Raises ShimError."""
-        self.address = self._output("start", stdin).decode().strip()
+        printed = self._output("start", stdin).decode().strip()
+        # Of a sandbox of the Sandbox service it prints more.
+        self.address = str(json.loads(printed)["address"]) if printed.startswith("{") else printed
         return TaskClient(self.connect(), self.id, self.bundle)
 
     def delete(self) -> bytes:

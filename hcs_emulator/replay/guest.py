@@ -1,7 +1,8 @@
 """The guest of a VM with recorded answers: connects to the shim's listener as a guest does, and answers its messages.
 
 WaitForProcess is answered when the recorded exit is due (`answer_wait`). The streams of a process are connected and
-stay open until then.
+stay open until then. A Linux guest reads entropy and connects its log first; its log is empty, since a recording has
+its entries as those of the shim.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from typing import Any
 
 from hcs_emulator.replay.script import Script
 from hcs_emulator.service.errors import E_NOTIMPL, HcsError
 from hcs_emulator.vm import bridge_frames, bridge_report, hvsocket
-from hcs_emulator.vm.bridge import Bridge, error_response
+from hcs_emulator.vm.bridge import FIRST_RETRY, Bridge, error_response
+from hcs_emulator.vm.linux.vsock import BRIDGE_PORT, service_id
 from hcs_emulator.vm.windows.guest import SERVICE
 
 WAIT = "WaitForProcess"
+# The ports of a Linux guest's first connections.
+ENTROPY_PORT, LOG_PORT = 1, 109
+_READ_SIZE = 4096
 
 
 class ReplayGuest:
@@ -26,18 +32,41 @@ class ReplayGuest:
         self._descriptor = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._sockets = f"/proc/self/fd/{self._descriptor}"
         self._script = script
-        self._bridge = Bridge(self._sockets, SERVICE, self._handle, lambda: None)
+        self._is_linux = script.is_linux
+        service = service_id(BRIDGE_PORT) if self._is_linux else SERVICE
+        self._bridge = Bridge(self._sockets, service, self._handle, lambda: None)
+        self._log: socket.socket | None = None
         self._task: asyncio.Task[None] | None = None
         self._waits: dict[tuple[str, int], asyncio.Future[dict[str, Any]]] = {}
         self._streams: dict[tuple[str, int], list[Any]] = {}
 
     def start(self) -> None:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._bridge.run())
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        if self._script.delays:
+            await asyncio.sleep(self._script.boot_seconds)
+        if self._is_linux:
+            with await self._dial(ENTROPY_PORT) as entropy:
+                while await asyncio.get_running_loop().sock_recv(entropy, _READ_SIZE):
+                    pass
+            self._log = await self._dial(LOG_PORT)
+        await self._bridge.run()
+
+    async def _dial(self, port: int) -> socket.socket:
+        """As soon as the shim listens."""
+        while True:
+            try:
+                return await hvsocket.connect(self._sockets, service_id(port))
+            except OSError:
+                await asyncio.sleep(FIRST_RETRY)
 
     def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        if self._log is not None:
+            self._log.close()
         for streams in self._streams.values():
             _close(streams)
         self._streams.clear()
@@ -76,7 +105,11 @@ class ReplayGuest:
         return found.response
 
     async def _connect_streams(self, container: str, pid: int, message: dict[str, Any]) -> None:
-        services = (message.get("Settings") or {}).get("StdioRelaySettings") or {}
+        settings = message.get("Settings") or {}
+        services = settings.get("StdioRelaySettings") or {}
+        if self._is_linux:
+            ports = settings.get("VsockStdioRelaySettings") or {}
+            services = {name: service_id(port) for name, port in ports.items() if port}
         streams = self._streams.setdefault((container, pid), [])
         for service in services.values():
             streams.append(await hvsocket.connect(self._sockets, str(service)))

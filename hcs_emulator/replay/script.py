@@ -89,6 +89,9 @@ class Script:
     normalize: Callable[[Any], Any]
     on_done: Callable[[object], object]
     delays: bool = True
+    #: What kind of guest the VM has, and how long it took from its start to the first message.
+    is_linux: bool = False
+    boot_seconds: float = 0.0
     differences: list[Difference] = attrs.Factory(list)
     _lock: Any = attrs.field(factory=threading.Lock)
 

@@ -12,12 +12,15 @@ from hcs_emulator.replay.script import Call, GuestCall
 from runhcs.recording.reading import Entry, RecordedShim, RecordingError
 
 MOUNT_PATH = "GetLayerMountPath"
+# Members of ExecuteProcess with the streams, for Windows and for Linux.
+STREAMS = ("StdioRelaySettings", "VsockStdioRelaySettings")
 #: Calls of containerd and of people that look at a shim; the order of others does not depend on them.
-POLLS = ("State", "Connect", "Stats", "Pids")
+POLLS = ("State", "Connect", "Stats", "Pids", "SandboxStatus", "PingSandbox", "SandboxMetrics")
 
 
 @define(eq=False)
 class Request:
+    service: str
     method: str
     fields: dict[str, Any]
     begin: int
@@ -57,6 +60,9 @@ class Replayable:
     guest_calls: list[GuestCall]
     specs: dict[str, Entry]
     vm_ids: list[str] = field(factory=list)
+    #: Of the guest of its VM.
+    is_linux: bool = False
+    boot_seconds: float = 0.0
 
 
 def convert(shim: RecordedShim) -> Replayable:
@@ -77,6 +83,8 @@ def convert(shim: RecordedShim) -> Replayable:
         guest_calls=sorted(guest_calls, key=lambda one: one.begin),
         specs={entry["id"]: entry for entry in shim.of_kind("spec")},
         vm_ids=_vm_ids(shim),
+        is_linux=any(_is_linux(entry) for entry in shim.of_kind("guest")),
+        boot_seconds=_boot_seconds(calls, guest_calls),
     )
 
 
@@ -87,12 +95,8 @@ def _check(shim: RecordedShim) -> None:
             f"{name} was recorded after its start, and cannot be replayed: record with --new or --all, and create the "
             "pod again"
         )
-    if shim.identity.get("sandbox_api"):
-        raise RecordingError(f"{name} uses the Sandbox service of containerd, which cannot be replayed yet")
     for entry in shim.of_kind("spec"):
         spec = entry.get("spec") or {}
-        if spec.get("linux") is not None:
-            raise RecordingError(f"{name} has Linux containers, which cannot be replayed yet")
         annotations = spec.get("annotations") or {}
         if annotations.get("microsoft.com/hostprocess-container") == "true":
             raise RecordingError(f"{name} has host process containers: they use no HCS, and cannot be replayed")
@@ -129,20 +133,51 @@ def _complete_mount_paths(calls: list[Call]) -> None:
 def _guest_call(entry: Entry) -> GuestCall:
     request = entry["request"]
     return GuestCall(entry["procedure"], str(request.get("ContainerId", "")), entry["begin"], entry["end"],
-                     without_streams(request), entry["response"])  # fmt: skip
+                     comparable(request), entry["response"])  # fmt: skip
 
 
-def without_streams(request: dict[str, Any]) -> dict[str, Any]:
-    """Their services are numbered in the order in which threads ask for them."""
-    settings = request.get("Settings")
-    if not isinstance(settings, dict) or "StdioRelaySettings" not in settings:
-        return request
-    return {**request, "Settings": {**settings, "StdioRelaySettings": sorted(settings["StdioRelaySettings"] or ())}}
+def comparable(request: dict[str, Any]) -> dict[str, Any]:
+    """A message to a guest, with documents in it parsed, and without the numbers of its streams: they are numbered in
+    the order in which threads ask for them."""
+    found: dict[str, Any] = _parsed(request)
+    settings = found.get("Settings")
+    if isinstance(settings, dict):
+        for name in STREAMS:
+            if name in settings:
+                settings[name] = sorted(settings[name] or ())
+    return found
+
+
+def _parsed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _parsed(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_parsed(one) for one in value]
+    if isinstance(value, str) and value.startswith(("{", "[")):
+        try:
+            return json.loads(value)
+        except ValueError:
+            pass
+    return value
+
+
+def _is_linux(entry: Entry) -> bool:
+    capabilities = (entry["response"] or {}).get("Capabilities") or {}
+    return str(capabilities.get("RuntimeOsType", "")).lower() == "linux"
+
+
+def _boot_seconds(calls: list[Call], guest_calls: list[GuestCall]) -> float:
+    """From the start of the VM to the first message to its guest."""
+    started = [call.end for call in calls if call.name == "HcsStartComputeSystem" and call.end]
+    asked = [call.begin for call in guest_calls]
+    return max(0, min(asked) - min(started)) / 1e9 if started and asked else 0.0
 
 
 def _request(entry: Entry) -> Request:
-    return Request(entry["method"], entry["request"] or {}, entry["begin"], entry["end"], entry.get("response"),
-                   entry.get("error"))  # fmt: skip
+    return Request(
+        entry["service"], entry["method"], entry["request"] or {}, entry["begin"], entry["end"], entry.get("response"),
+        entry.get("error"),
+    )  # fmt: skip
 
 
 def _published(entry: Entry) -> Published:

@@ -20,14 +20,13 @@ from hcs_emulator.replay.script import Difference, Script
 from hcs_emulator.replay.service import ReplayService
 from runhcs.install.linux import write_launcher
 from runhcs.recording.reading import RecordedShim, Recording
-from runhcs.replay.conversion import POLLS, Event, Published, Replayable, Request, convert, without_streams
+from runhcs.replay.conversion import POLLS, Event, Published, Replayable, Request, comparable, convert
 from runhcs.replay.paths import HostPaths
 from runhcs.replay.requests import Requests, Streams
 from runhcs.replay.timeline import PATIENCE, Timeline
 from runhcs.shim_driver import EventEndpoint, ShimCommands, ShimError
-from runhcs.task_client import TASK_V2
-from shim.api.wellknown import Any as PackedAny
-from shim.platform import host
+from shim.platform import boot_directory, host
+from shim.recording.requests import CREATE, CREATE_SANDBOX
 from shim.recording.scrub import Scrubber
 from shim.ttrpc.client import Client
 from shim.ttrpc.status import ClosedError, StatusError
@@ -74,7 +73,7 @@ class Driver:
         self._timeline = Timeline(_ends(source))
         self._script = Script(
             source.calls, source.guest_calls, int(shim.identity.get("build") or 0), self._normalize,
-            self._timeline.done, delays,
+            self._timeline.done, delays, source.is_linux, source.boot_seconds,
         )  # fmt: skip
         self._outcome = Outcome(shim, calls=len(source.calls), guest_calls=len(source.guest_calls))
         self._lock = threading.Lock()
@@ -82,7 +81,7 @@ class Driver:
     def _normalize(self, value: Any) -> Any:
         """Arguments as the recording has them: documents parsed, without secrets, with the paths of the recording."""
         if isinstance(value, dict):
-            return without_streams(self._paths.recorded(self._scrubber.document(value)))
+            return self._paths.recorded(comparable(self._scrubber.document(value)))
         if isinstance(value, str):
             if value[:1] in ("{", "["):
                 try:
@@ -130,26 +129,33 @@ class Driver:
         )  # fmt: skip
 
     def _write_bundles(self) -> None:
-        bundles = {request.fields.get("id", ""): request.fields.get("bundle", "")
-                   for request in self._script_source.requests if request.method == "Create"}  # fmt: skip
+        created = [request.fields for request in self._script_source.requests
+                   if request.method in (CREATE, CREATE_SANDBOX)]  # fmt: skip
+        bundles = {
+            fields.get("id") or fields.get("sandbox_id", ""): fields.get("bundle") or fields.get("bundle_path", "")
+            for fields in created
+        }
         bundles.setdefault(self._shim.identity["id"], self._shim.identity["bundle"])
         for container, recorded in bundles.items():
             local = Path(self._paths.local(recorded))
             (local / "rootfs").mkdir(parents=True, exist_ok=True)
             entry = self._script_source.specs.get(container)
-            if entry is not None and entry["spec"] is not None:
-                self._paths.create(entry["paths"])
-                (local / "config.json").write_text(json.dumps(self._paths.spec(entry["spec"])))
+            if entry is None:
+                continue
+            if entry.get("boot_files"):
+                self._paths.set_alias(str(self._directory / "hcs" / boot_directory.NAME), entry["boot_files"])
+            self._paths.create(entry["paths"])
+            if entry["spec"] is not None:
+                (local / "config.json").write_text(json.dumps(self._paths.spec(entry["spec"], entry["paths"])))
 
     def _replay(self, shim: ShimCommands, service: ReplayService, streams: Streams, events: EventEndpoint) -> None:
+        requests = Requests(self._paths, streams, self._scrubber)
         options = self._shim.identity.get("options") or {}
-        packed = PackedAny(type_url=options.get("type_url", ""), value=bytes.fromhex(options.get("hex", "")))
         try:
-            client = shim.start(packed.encode() if packed.type_url else b"").client
+            client = shim.start(requests.packed(options).encode() if options.get("type_url") else b"").client
         except ShimError as error:
             self._outcome.differences.append(Difference("start", "the shim does not start", None, str(error)))
             return
-        requests = Requests(self._paths, streams, self._scrubber)
         source = self._script_source
         items: list[Request | Event] = [*source.requests, *source.events]
         items.sort(key=lambda one: one.begin if isinstance(one, Request) else one.time)
@@ -163,7 +169,7 @@ class Driver:
             self._pause(moment - last if last else 0)
             last = moment if isinstance(item, Event) else (item.end or moment)
             if isinstance(item, Request):
-                thread = threading.Thread(target=self._send, args=(client, requests, item), daemon=True)
+                thread = threading.Thread(target=self._send, args=(client, requests, item, shim.pid), daemon=True)
                 thread.start()
                 threads.append(thread)
             else:
@@ -197,14 +203,14 @@ class Driver:
             service.notify(entry["body"])
         self._timeline.done(event)
 
-    def _send(self, client: Client, requests: Requests, request: Request) -> None:
+    def _send(self, client: Client, requests: Requests, request: Request, shim_pid: int) -> None:
         answer = Answer(request)
         began = time.monotonic()
         timeout = REQUEST_SECONDS if request.end else UNANSWERED_SECONDS
         try:
-            message = requests.message(request.method, request.fields)
-            payload = client.call(TASK_V2, request.method, message.encode(), timeout=timeout)
-            answer.response = requests.response(request.method, payload)
+            message = requests.message(request.service, request.method, request.fields)
+            payload = client.call(request.service, request.method, message.encode(), timeout=timeout)
+            answer.response = requests.response(request.service, request.method, payload, shim_pid)
         except StatusError as error:
             answer.error = (error.code, str(self._paths.recorded(error.message)))
         except (ClosedError, TimeoutError) as error:
@@ -223,7 +229,7 @@ class Driver:
         if answer.error != recorded:
             self._add(Difference(request.method, "another error", recorded, answer.error))
         elif recorded is None:
-            expected = Requests.comparable(request.response)
+            expected = Requests.comparable(request.response, self._shim.identity.get("pid", 0))
             if answer.response != expected:
                 self._add(Difference(request.method, "another response", expected, answer.response))
 

@@ -1,7 +1,8 @@
 r"""Host paths of a recording, below one directory of this machine: `C:\layers\1` is `<directory>/c/layers/1`, and
 `/tmp/a` of a recording on the emulator is `<directory>/root/tmp/a`.
 
-The shim reads some files of the host itself. They exist here as they did there, but empty.
+The shim looks at some files of the host itself. They exist here as they did there, with the same size, but without
+content.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 _DRIVE = re.compile(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
 PARENTS = "parentLayerPaths="
+PARTITIONED = "parent-partitioned-layers="
 LOWER = "lowerdir="
 # Annotations that name files of the host.
 _ANNOTATIONS = ("bootfilesrootpath", "lcow.bootfilesrootpath", "dump-directory-path", "kerneldrivers")
@@ -23,8 +25,17 @@ class HostPaths:
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._pattern = re.compile(re.escape(directory) + r"/(root|[a-z])(?=/|$)([^\s\"'\],;]*)")
+        self._whole = re.compile(re.escape(directory) + r"/(root|[a-z])(?=/|$)(.*)", re.DOTALL)
+        self._aliases: dict[str, str] = {}
+
+    def set_alias(self, local: str, recorded: str) -> None:
+        """A directory that has a place of its own here."""
+        self._aliases[local] = recorded
 
     def local(self, path: str) -> str:
+        for local, recorded in self._aliases.items():
+            if path == recorded or path.startswith((recorded + "/", recorded + "\\")):
+                return local + path[len(recorded) :].replace("\\", "/")
         drive = _DRIVE.fullmatch(path)
         if drive is not None:
             return os.path.join(self._directory, drive[1].lower(), drive[2].replace("\\", "/")).rstrip("/")
@@ -40,27 +51,43 @@ class HostPaths:
             return [self.recorded(one) for one in value]
         if not isinstance(value, str) or self._directory not in value:
             return value
-        return self._pattern.sub(_back, value)
+        for local, recorded in self._aliases.items():
+            if value == local or value.startswith(local + "/"):
+                rest = value[len(local) :]
+                return recorded + (rest.replace("/", "\\") if "\\" in recorded else rest)
+        whole = self._whole.fullmatch(value)
+        return _back(whole) if whole is not None else self._pattern.sub(_back, value)
 
-    def create(self, kinds: dict[str, str]) -> None:
+    def create(self, kinds: dict[str, Any]) -> None:
         """Create what existed when it was recorded."""
         for path, kind in kinds.items():
             local = self.local(path)
+            if kind == "missing" or os.path.lexists(local):
+                continue
             if kind == "directory":
                 os.makedirs(local, exist_ok=True)
-            elif kind == "file" and not os.path.exists(local):
-                os.makedirs(os.path.dirname(local), exist_ok=True)
-                with open(local, "xb"):
-                    pass
+                continue
+            os.makedirs(os.path.dirname(local), exist_ok=True)
+            if isinstance(kind, dict):
+                os.symlink(self.local(kind["link"]), local)
+            else:
+                with open(local, "xb") as file:
+                    file.truncate(kind)  # without content, it takes no space
 
-    def spec(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """Only paths of the host are translated, none of the container."""
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(self.local(path))
+
+    def spec(self, spec: dict[str, Any], kinds: dict[str, Any]) -> dict[str, Any]:
+        """Only paths of the host are translated, none of the container. `kinds` is as for `create`."""
         spec = copy.deepcopy(spec)
         for mount in spec.get("mounts") or ():
             mount["source"] = self.local(mount.get("source", ""))
         windows = spec.get("windows") or {}
         if windows.get("layerFolders"):
             windows["layerFolders"] = [self.local(path) for path in windows["layerFolders"]]
+        for namespace in (spec.get("linux") or {}).get("namespaces") or ():
+            if kinds.get(namespace.get("path"), "missing") != "missing":
+                namespace["path"] = self.local(namespace["path"])
         root = spec.get("root") or {}
         if os.path.isabs(root.get("path") or ""):
             root["path"] = self.local(root["path"])
@@ -78,6 +105,9 @@ class HostPaths:
         if option.startswith(PARENTS):
             parents = json.loads(option.removeprefix(PARENTS))
             return PARENTS + json.dumps([self.local(path) for path in parents])
+        if option.startswith(PARTITIONED):
+            parents = json.loads(option.removeprefix(PARTITIONED))
+            return PARTITIONED + json.dumps([{**one, "Path": self.local(one["Path"])} for one in parents])
         key, equals, value = option.partition("=")
         if equals and key in ("upperdir", "workdir", "scratch"):
             return f"{key}={self.local(value)}"

@@ -1,4 +1,4 @@
-"""Requests of a recording as messages of the task API, and their responses in the form of the recording."""
+"""Requests of a recording as messages of the task and sandbox API, and their responses as the recording has them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import os
 import threading
 from typing import Any
 
+from runhcs.recording.reading import RecordingError
 from runhcs.replay.paths import HostPaths
-from shim.api import task as api
+from shim.api.runhcs_options import Options
 from shim.api.types import Mount
 from shim.api.wellknown import Any as PackedAny
 from shim.api.wire import Message
-from shim.recording.requests import to_json
+from shim.recording.requests import message_classes, to_json
 from shim.recording.scrub import Scrubber
 
 _STREAMS = ("stdin", "stdout", "stderr")
 # Of this run, not of what was asked: they differ each time.
-_VOLATILE = ("exited_at", "shim_pid", "version")
+_VOLATILE = ("created_at", "exited_at", "shim_pid", "version")
+_PATHS = ("bundle", "bundle_path")
 
 
 class Streams:
@@ -52,16 +54,25 @@ class Requests:
         self._scrubber = scrubber
         self._lock = threading.Lock()
 
-    def message(self, method: str, fields: dict[str, Any]) -> Message:
-        kind = api.SERVICES["containerd.task.v2.Task"][method][0]
+    def message(self, service: str, method: str, fields: dict[str, Any]) -> Message:
+        kind = self._classes(service, method)[0]
         values = {name: self._value(name, value) for name, value in fields.items()}
         return kind(**values)
+
+    @staticmethod
+    def _classes(service: str, method: str) -> tuple[type[Message], type[Message]]:
+        found = message_classes(service, method)
+        if found is None:
+            raise RecordingError(f"the recording has a request {service}/{method}, which this version does not know")
+        return found
 
     def _value(self, name: str, value: Any) -> Any:
         if name in _STREAMS and isinstance(value, str) and value:
             with self._lock:
                 return self._streams.create(f"{name} {value}")
-        if name == "bundle":
+        if name in _PATHS:
+            return self._paths.local(value)
+        if name == "netns_path" and self._paths.exists(value):
             return self._paths.local(value)
         if name == "rootfs":
             return [
@@ -70,17 +81,29 @@ class Requests:
                 for one in value
             ]  # fmt: skip
         if isinstance(value, dict) and "type_url" in value:
-            document = json.dumps(value["document"]).encode() if "document" in value else None
-            return PackedAny(type_url=value["type_url"], value=document or bytes.fromhex(value.get("hex", "")))
+            return self.packed(value)
         return value
 
-    def response(self, method: str, payload: bytes) -> dict[str, Any]:
-        kind = api.SERVICES["containerd.task.v2.Task"][method][1]
-        return self.comparable(self._paths.recorded(to_json(kind, payload, self._scrubber)))
+    def packed(self, value: dict[str, Any]) -> PackedAny:
+        if "document" in value:
+            return PackedAny(type_url=value["type_url"], value=json.dumps(value["document"]).encode())
+        payload = bytes.fromhex(value.get("hex", ""))
+        if value["type_url"].rpartition("/")[2] == Options.FULL_NAME:
+            options = Options.decode(payload)
+            if options.boot_files_root_path:
+                options.boot_files_root_path = self._paths.local(options.boot_files_root_path)
+                payload = options.encode()
+        return PackedAny(type_url=value["type_url"], value=payload)
+
+    def response(self, service: str, method: str, payload: bytes, shim_pid: int) -> dict[str, Any]:
+        kind = self._classes(service, method)[1]
+        return self.comparable(self._paths.recorded(to_json(kind, payload, self._scrubber)), shim_pid)
 
     @staticmethod
-    def comparable(response: dict[str, Any] | None) -> dict[str, Any]:
+    def comparable(response: dict[str, Any] | None, shim_pid: int) -> dict[str, Any]:
         found = {name: value for name, value in (response or {}).items() if name not in _VOLATILE}
+        if found.get("pid") == shim_pid:
+            found["pid"] = "of the shim"  # a sandbox without a process has the shim's
         # The paths of streams are those of this run.
         return {name: bool(value) if name in _STREAMS else _sized(value) for name, value in found.items()}
 

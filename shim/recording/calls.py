@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 #   s  a text or document          o  the operation          h  a handle        H  where a new handle is returned
 #   n  a number                    D  a returned document    g  a GUID          G  a returned GUID
 #   L  layers, and their count     B  a text of known size   E  a returned flag I  a returned process id
-#   v  a returned Windows version  c  the context of a callback                 -  nothing that matters
+#   v  a returned Windows version  -  nothing that matters
 _ARGUMENTS = {
     "HcsEnumerateComputeSystems": "so", "HcsCreateComputeSystem": "sso-H", "HcsOpenComputeSystem": "snH",
     "HcsCloseComputeSystem": "h", "HcsStartComputeSystem": "hos", "HcsShutDownComputeSystem": "hos",
     "HcsTerminateComputeSystem": "hos", "HcsCrashComputeSystem": "hos", "HcsPauseComputeSystem": "hos",
     "HcsResumeComputeSystem": "hos", "HcsSaveComputeSystem": "hos", "HcsGetComputeSystemProperties": "hos",
-    "HcsModifyComputeSystem": "hos-", "HcsSetComputeSystemCallback": "h-c-",
+    "HcsModifyComputeSystem": "hos-", "HcsSetComputeSystemCallback": "h---",
     "HcsCreateProcess": "hso-H", "HcsOpenProcess": "hn-H", "HcsCloseProcess": "h", "HcsTerminateProcess": "hos",
     "HcsSignalProcess": "hos", "HcsGetProcessInfo": "ho", "HcsGetProcessProperties": "hos", "HcsModifyProcess": "hos",
-    "HcsSetProcessCallback": "h-c-",
+    "HcsSetProcessCallback": "h---",
     "HcsGetServiceProperties": "sD", "HcsModifyServiceSettings": "sD", "HcsSubmitWerReport": "s",
     "HcsGrantVmAccess": "ss", "HcsRevokeVmAccess": "ss", "HcsGrantVmGroupAccess": "s", "HcsRevokeVmGroupAccess": "s",
     "HcsDestroyLayer": "s", "HcsInitializeWritableLayer": "sss", "HcsAttachLayerStorageFilter": "ss",
@@ -56,6 +56,8 @@ _RESULTS = {
 }
 # Functions of the libraries that are no calls of HCS.
 _LOCAL = frozenset(("HcsCreateOperation", "HcsCancelOperation", "LocalFree", "CoTaskMemFree", "CloseHandle", "NtClose"))
+# Their third argument is the context of the callback.
+_CALLBACKS = ("HcsSetComputeSystemCallback", "HcsSetProcessCallback")
 _CLOSE_OPERATION = "HcsCloseOperation"
 _CLOSING = ("HcsClose", "HcnClose")
 
@@ -81,6 +83,9 @@ class CallRecorder:
         kinds = _ARGUMENTS.get(name)
 
         def call(*arguments: Any) -> Any:
+            if name in _CALLBACKS:
+                # Before the call: of a process that has exited the event comes at once.
+                self._contexts[_number(arguments[2])] = self._handle(arguments[0])
             begin = perf_counter_ns()
             code = None
             try:
@@ -145,8 +150,6 @@ class CallRecorder:
                 entry["pid"] = int(value[0])
             elif kind == "v":
                 entry["pid"] = int(value.Build)
-            elif kind == "c":
-                self._contexts[_number(value)] = entry.get("handle", 0)
             elif kind == "B":
                 buffer = arguments[position]
                 if buffer != ffi.NULL and not entry["code"]:

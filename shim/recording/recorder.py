@@ -17,6 +17,7 @@ from time import perf_counter_ns
 
 from shim import observers, spans
 from shim.api.record import AddRequest, AddResponse, HelloRequest, HelloResponse
+from shim.api.runhcs_options import Options
 from shim.hcs_bindings.windows_version import windows_build
 from shim.lean_json import dumps
 from shim.platform import endpoint
@@ -48,7 +49,7 @@ MAX_ENTRIES = 50_000
 # Of one message; ttrpc allows 4 MiB.
 MAX_CHUNK = 1 << 20
 CLOSE_TIMEOUT = 5.0
-RECORDED_SERVICES = ("containerd.task.v2.Task", "containerd.task.v3.Task")
+RECORDED_SERVICES = ("containerd.task.v2.Task", "containerd.task.v3.Task", "containerd.runtime.sandbox.v1.Sandbox")
 
 
 class RecordingError(Exception):
@@ -89,6 +90,8 @@ class Recorder:
         from shim.version import VERSION
 
         context = self._context
+        # Only the runtime's options are decoded by a shim; of others nothing is known, and nothing is used.
+        options = requests.scrubbed_message(context.options_type, context.options, Scrubber()) or b""
         return {
             "version": VERSION,
             "pid": context.pid,
@@ -97,11 +100,17 @@ class Recorder:
             "is_sandbox": context.is_sandbox,
             "sandbox_api": context.sandbox_api,
             "bundle": context.bundle,
-            "options": {"type_url": context.options_type, "hex": context.options.hex()},
+            "options": {"type_url": context.options_type, "hex": options.hex()},
             "build": windows_build(),
             "from_start": from_start,
             "time": time.time_ns(),
         }
+
+    @property
+    def start_options(self) -> bytes:
+        """The runtime's options that came with `start`."""
+        context = self._context
+        return context.options if context.options_type.rpartition("/")[2] == Options.FULL_NAME else b""
 
     # Begin and end.
 
@@ -250,6 +259,8 @@ class Recorder:
         stop = False
         for entry in entries:
             line = self._writer.line(entry)
+            if not line:
+                continue
             if size + len(line) > MAX_CHUNK and lines:
                 stop = self._call(lines, last=False) or stop
                 lines, size = [], 0
@@ -272,9 +283,11 @@ class RecordedCall:
         self._call = call
         self.is_deferred = False
         begin = perf_counter_ns()
-        if method == "Create":
+        if method in (requests.EXEC, requests.CREATE_SANDBOX):
+            recorder.add({"kind": "secrets", "method": method, "payload": call.payload})
+        if method in (requests.CREATE, requests.CREATE_SANDBOX):
             try:
-                documents = requests.CreateDocuments(call.payload)
+                documents = requests.CreateDocuments(method, call.payload, recorder.start_options)
                 recorder.add({"kind": "spec", "time": begin, "documents": documents})
             except Exception:
                 pass  # the request cannot be decoded: its response says so

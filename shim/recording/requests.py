@@ -1,13 +1,17 @@
-"""The requests of the task API as JSON, and the documents that come with a Create."""
+"""The requests of the task and sandbox API as JSON, and the documents that come with a Create."""
 
 from __future__ import annotations
 
+from shim.api import sandbox
 from shim.api import task as api
+from shim.api.cri_pod import PodSandboxConfig
 from shim.api.runhcs_options import Options
+from shim.api.runtimeoptions import Options as GenericOptions
 from shim.api.wellknown import Any as PackedAny
 from shim.api.wire import DecodeError, Message
-from shim.lean_json import loads
-from shim.platform import files, host
+from shim.lean_json import dumps, loads
+from shim.platform import boot_directory, files
+from shim.recording.host_files import HostFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +20,11 @@ if TYPE_CHECKING:
     from shim.recording.scrub import Scrubber
 
 MAX_SPEC = 16 << 20
-# Below a layer: what decides how the shim uses it.
-_IN_LAYER = ("sandbox.vhdx", "UtilityVM", "UtilityVM/Files", "UtilityVM/SystemTemplate.vhdx", "blank-base.vhdx")
-PARENTS = "parentLayerPaths="
+CREATE, CREATE_SANDBOX, EXEC = "Create", "CreateSandbox", "Exec"
 
 
 def message_classes(service: str, method: str) -> tuple[type[Message], type[Message]] | None:
-    methods = api.SERVICES.get(service)
+    methods = api.SERVICES.get(service) or sandbox.SERVICES.get(service)
     return None if methods is None else methods.get(method)
 
 
@@ -72,65 +74,106 @@ def _packed(message: PackedAny, scrubber: Scrubber) -> dict[str, Any]:
             scrubber.learn(document)
             found["document"] = scrubber.document(document)
             return found
-    if message.type_url.rpartition("/")[2] == Options.FULL_NAME:
-        found["hex"] = message.value.hex()
+    scrubbed = scrubbed_message(message.type_url, message.value, scrubber)
+    if scrubbed is not None:
+        found["hex"] = scrubbed.hex()
     else:
         found["bytes"] = len(message.value)
     return found
 
 
+def scrubbed_message(type_url: str, payload: bytes, scrubber: Scrubber) -> bytes | None:
+    """The runtime's options, or CRI's configuration of a pod, without secrets; None for other messages."""
+    name = type_url.rpartition("/")[2]
+    try:
+        if name == GenericOptions.FULL_NAME:
+            generic = GenericOptions.decode(payload)
+            text = generic.config_body or (files.read(generic.config_path, MAX_SPEC) if generic.config_path else b"")
+            return GenericOptions(type_url=generic.type_url, config_body=_toml(text, scrubber)).encode()
+        if name == Options.FULL_NAME:
+            options = Options.decode(payload)
+            options.default_container_annotations = _annotations(options.default_container_annotations, scrubber)
+            return options.encode()
+        if name == PodSandboxConfig.FULL_NAME:
+            pod = PodSandboxConfig.decode(payload)
+            pod.annotations, pod.labels = _annotations(pod.annotations, scrubber), {}
+            return pod.encode()
+    except (DecodeError, ValueError, OSError):
+        pass
+    return None
+
+
+def _toml(text: bytes, scrubber: Scrubber) -> bytes:
+    """Runtime options: texts, numbers and flags, and one table, of annotations. JSON's are TOML's, too."""
+    import tomllib
+
+    lines = []
+    for name, value in tomllib.loads(text.decode()).items():
+        if isinstance(value, dict):
+            items = ", ".join(f"{dumps(key)} = {dumps(one)}" for key, one in _annotations(value, scrubber).items())
+            lines.append(f"{dumps(name)} = {{{items}}}")
+        else:
+            lines.append(f"{dumps(name)} = {dumps(value)}")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _annotations(values: dict[str, str], scrubber: Scrubber) -> dict[str, str]:
+    scrubber.learn({"annotations": values})
+    found: dict[str, str] = scrubber.document(values, "annotations")
+    return found or {}
+
+
+def learn(method: str, payload: bytes, scrubber: Scrubber) -> None:
+    """The secrets of a request, before it is handled: its log lines and errors may quote them."""
+    try:
+        if method == EXEC:
+            packed = api.ExecProcessRequest.decode(payload).spec
+        else:
+            request = sandbox.CreateSandboxRequest.decode(payload)
+            _annotations(request.annotations, scrubber)
+            packed = request.options
+        if packed is not None:
+            _packed(packed, scrubber)
+    except (DecodeError, ValueError):
+        pass  # the response says so
+
+
 class CreateDocuments:
     """What a Create finds besides its request, read when it begins: later the shim has changed it."""
 
-    __slots__ = ("_paths", "_spec", "id")
+    __slots__ = ("_boot_files", "_paths", "_spec", "id")
 
-    def __init__(self, payload: bytes) -> None:
-        request = api.CreateTaskRequest.decode(payload)
-        self.id = request.id
+    def __init__(self, method: str, payload: bytes, start_options: bytes) -> None:
+        """`start_options` are those that came with `start`, if they are the runtime's."""
+        if method == CREATE:
+            request = api.CreateTaskRequest.decode(payload)
+            self.id, bundle, rootfs, packed = request.id, request.bundle, request.rootfs, request.options
+        else:
+            asked = sandbox.CreateSandboxRequest.decode(payload)
+            self.id, bundle, rootfs, packed = asked.sandbox_id, asked.bundle_path, asked.rootfs, None
         self._spec: dict[str, Any] | None = None
-        self._paths: dict[str, str] = {}
         try:
-            spec = loads(files.read(f"{request.bundle.rstrip('/')}/config.json", MAX_SPEC, follow=False))
+            spec = loads(files.read(f"{bundle.rstrip('/')}/config.json", MAX_SPEC, follow=False))
+            self._spec = spec if isinstance(spec, dict) else None
         except (OSError, ValueError):
-            return
-        if isinstance(spec, dict):
-            self._spec = spec
-            self._paths = {path: _kind(path) for path in _host_paths(spec, request)}
+            pass  # a sandbox may have none
+        host_files = HostFiles(self._spec, rootfs, _boot_directory(packed, start_options))
+        is_linux = method == CREATE_SANDBOX or (self._spec or {}).get("linux") is not None
+        self._paths = host_files.kinds(with_default_boot_files=is_linux)
+        self._boot_files = boot_directory.default() if is_linux else ""
 
     def entry(self, time: int, scrubber: Scrubber) -> dict[str, Any]:
         scrubber.learn(self._spec)
         spec = scrubber.document(self._spec)
-        return {"kind": "spec", "id": self.id, "time": time, "spec": spec, "paths": self._paths}
+        return {"kind": "spec", "id": self.id, "time": time, "spec": spec, "paths": self._paths,
+                "boot_files": self._boot_files}  # fmt: skip
 
 
-def _host_paths(spec: dict[str, Any], request: api.CreateTaskRequest) -> list[str]:
-    """Layers, and sources of mounts: whether they exist decides what the shim does."""
-    windows = spec.get("windows")
-    folders = windows.get("layerFolders") if isinstance(windows, dict) else None
-    layers = [str(one) for one in folders or ()]
-    for mount in request.rootfs:
-        layers.append(mount.source)
-        for option in mount.options:
-            if option.startswith(PARENTS):
-                try:
-                    parents = loads(option[len(PARENTS) :])
-                except ValueError:
-                    continue
-                layers += [str(one) for one in parents] if isinstance(parents, list) else []
-            elif option.startswith("lowerdir="):
-                layers += option[len("lowerdir=") :].split(":")
-    sources = [mount.get("source") for mount in spec.get("mounts") or () if isinstance(mount, dict)]
-    found = [*layers, *(join(layer, *name.split("/")) for layer in layers for name in _IN_LAYER)]
-    return [path for path in (*found, *(str(one) for one in sources if one)) if host.is_absolute(path)]
-
-
-def join(directory: str, *names: str) -> str:
-    """With the separator that the directory uses."""
-    separator = "\\" if "\\" in directory else "/"
-    return separator.join((directory.rstrip("\\/"), *names))
-
-
-def _kind(path: str) -> str:
-    if host.is_directory(path):
-        return "directory"
-    return "file" if host.exists(path) else "missing"
+def _boot_directory(packed: PackedAny | None, start_options: bytes) -> str:
+    given = start_options
+    if packed is not None and packed.type_url.rpartition("/")[2] == Options.FULL_NAME:
+        given = packed.value
+    try:
+        return Options.decode(given).boot_files_root_path
+    except (DecodeError, ValueError):
+        return ""

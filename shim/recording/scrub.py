@@ -26,9 +26,13 @@ _SECRETS = frozenset(("credentialspec", "password", "passwd", "secret", "token",
 _TEXTS = frozenset(("message", "errormessage", "data", "stacktrace", "error", "detail", "msg", "reason"))
 # Annotations that the runtime and its clients define. Others are the user's own and may hold anything.
 _KNOWN_ANNOTATIONS = ("io.microsoft.", "io.kubernetes.cri.", "io.containerd.", "io.hcsshim.")
+# Of these, one that names the programs of the containers, with their arguments and environment.
+_POLICY = ".securitypolicy"
 _REGISTRY = ("StringValue", "BinaryValue", "DWordValue", "QWordValue")
 # Options of mounts with a value that a replay needs; the value of another one may be a password.
-_MOUNT_OPTIONS = ("parentLayerPaths", "lowerdir", "upperdir", "workdir", "scratch", "size", "mode")
+_MOUNT_OPTIONS = (
+    "parentLayerPaths", "parent-partitioned-layers", "lowerdir", "upperdir", "workdir", "scratch", "size", "mode",
+)  # fmt: skip
 
 
 class Scrubber:
@@ -55,7 +59,7 @@ class Scrubber:
         plain = name.replace("_", "").lower()
         if plain == "annotations":
             for key, one in value.items() if isinstance(value, dict) else ():
-                if not key.startswith(_KNOWN_ANNOTATIONS):
+                if not _is_kept(key):
                     self._learn_all(one)
             return False
         return plain in _ENVIRONMENT or plain in _SECRETS or (plain in _COMMANDS and not self._command_lines)
@@ -95,10 +99,7 @@ class Scrubber:
         if plain in _SECRETS:
             return SCRUBBED
         if plain == "annotations" and isinstance(value, dict):
-            return {
-                key: self.document(one) if key.startswith(_KNOWN_ANNOTATIONS) else SCRUBBED
-                for key, one in value.items()
-            }
+            return {key: self.document(one) if _is_kept(key) else SCRUBBED for key, one in value.items()}
         if isinstance(value, dict):
             if "Key" in value and any(one in value for one in _REGISTRY):
                 return {key: _registry(key, one) for key, one in value.items()}
@@ -130,6 +131,10 @@ class Scrubber:
         except ValueError:
             return self.text(text)
         return dumps(self.document(found))
+
+
+def _is_kept(annotation: str) -> bool:
+    return annotation.startswith(_KNOWN_ANNOTATIONS) and not annotation.endswith(_POLICY)
 
 
 def _environment(value: Any) -> Any:

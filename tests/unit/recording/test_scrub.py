@@ -23,6 +23,10 @@ SECRET = "correct-horse-battery"
         ({"windows": {"credentialSpec": {"a": 1}}}, {"windows": {"credentialSpec": SCRUBBED}}),
         ({"annotations": {"a.b/c": "d"}}, {"annotations": {"a.b/c": SCRUBBED}}),
         ({"annotations": {"io.microsoft.a": "d"}}, {"annotations": {"io.microsoft.a": "d"}}),
+        (
+            {"annotations": {"io.microsoft.virtualmachine.lcow.securitypolicy": "d"}},
+            {"annotations": {"io.microsoft.virtualmachine.lcow.securitypolicy": SCRUBBED}},
+        ),
         ({"Key": {"Name": "k"}, "DWordValue": 7}, {"Key": {"Name": "k"}, "DWordValue": 0}),
         ({"options": ["ro", "password=x", "lowerdir=/a"]}, {"options": ["ro", f"password={SCRUBBED}", "lowerdir=/a"]}),
         ({"HostPath": "C:\\a", "n": 1, "on": True}, {"HostPath": "C:\\a", "n": 1, "on": True}),

@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "task": {"api", "container", "hcs_bindings", "hostprocess", "logs", "oci", "platform", "ttrpc", "uvm"},
     "logs": {"platform"},
     "telemetry": {"api", "platform", "ttrpc"},
-    "recording": {"api", "hcs_bindings", "platform", "task", "ttrpc", "uvm"},
+    "recording": {"api", "hcs_bindings", "oci", "platform", "task", "ttrpc", "uvm"},
     "commands": {
         "api", "container", "hcs_bindings", "logs", "oci", "platform", "recording", "task", "telemetry", "ttrpc", "uvm",
     },

@@ -1,0 +1,124 @@
+"""`runhcs record` and `runhcs replay` of pods with other guests, services and daemons than a Windows container has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shim.ttrpc.status import StatusError
+from tests.emulated.task.test_sandbox_service import Sandbox
+from tests.support.emulator import Emulator
+from tests.support.lcow_image import make_base_layer
+from tests.support.linux_shims import SLEEP, LinuxShims
+from tests.support.recording import Recording
+from tests.support.runhcs_tools import ToolShims
+from tests.support.shims import Shim
+
+SECRET = "correct-horse-battery"
+E_FAIL = 0x80004005
+
+Record = Callable[..., Recording]
+
+
+@pytest.fixture
+def record(tools: ToolShims, tmp_path: Path) -> Iterator[Record]:
+    started: list[Recording] = []
+
+    def start(*arguments: str) -> Recording:
+        started.append(Recording(tools, tmp_path / "r.jsonl", *arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+@pytest.fixture(scope="module")
+def base_layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_base_layer(tmp_path_factory.mktemp("image"))
+
+
+@pytest.fixture
+def lcow(linux_guest: str, base_layer: Path, emulator: Emulator, tools: ToolShims) -> LinuxShims:
+    return LinuxShims(emulator, tools, linux_guest, base_layer)
+
+
+def replay(tools: ToolShims, path: Path) -> dict[str, Any]:
+    found = tools.json("replay", str(path))
+    assert [one["differences"] for one in found] == [[]]
+    only: dict[str, Any] = found[0]
+    return only
+
+
+def answers(found: dict[str, Any], method: str) -> list[dict[str, Any]]:
+    return [one for one in found["requests"] if one["method"] == method]
+
+
+def end_pod(pod: Shim) -> None:
+    pod.kill(9)
+    pod.wait()
+    pod.delete()
+    pod.shutdown()
+    pod.wait_exited()
+
+
+def test_pod_of_linux_containers(tools: ToolShims, lcow: LinuxShims, record: Record, tmp_path: Path) -> None:
+    """A sandbox, a workload with a mount and streams, and an exec. Its secrets are in no message to the guest."""
+    recording = record("--new")
+    pod = lcow.pod()
+    mount = {"type": "bind", "source": str(tmp_path), "destination": "/data", "options": ["rbind"]}
+    env = {"env": ["PATH=/bin", f"TOKEN={SECRET}1"]}
+    members = {"mounts": [mount], "process": env, "annotations": {"example.com/secret": f"{SECRET}2"}}
+    workload = lcow.run_in(pod, "c1", "sh", "-c", f": {SECRET}3; exec sleep 600", members=members)
+    script = f"echo hello; : {SECRET}4; exit 7"
+    code, output = lcow.exec(workload, "e1", "sh", "-c", script, env=["PATH=/bin", f"TOKEN={SECRET}5"])
+    assert (code, output) == (7, "hello\n")
+    workload.kill(9)
+    status = workload.wait().exit_status
+    workload.delete()
+    end_pod(pod)
+    recording.stop()
+    text = recording.path.read_text()
+    assert SECRET not in text, [line for line in text.splitlines() if SECRET in line]
+    assert "TOKEN=<scrubbed>" in text and "OciProcess" in text
+    found = replay(tools, recording.path)
+    assert [one["response"]["exit_status"] for one in answers(found, "Wait")] == [7, status, 137]
+
+
+def test_failure_of_a_linux_guest_is_reproduced(tools: ToolShims, lcow: LinuxShims, record: Record) -> None:
+    recording = record("--new")
+    pod = lcow.pod()
+    workload = lcow.workload(pod, "c1", *SLEEP)
+    lcow.create(workload)
+    lcow.emulator.fault("guest:ExecuteProcess", error=E_FAIL, delay=0.3, nth=1)
+    with pytest.raises(StatusError) as raised:
+        workload.start()
+    workload.delete()
+    end_pod(pod)
+    recording.stop()
+    failed = answers(replay(tools, recording.path), "Start")[1]
+    assert failed["error"] == [raised.value.code, raised.value.message]
+    assert failed["seconds"] >= 0.3
+
+
+def test_pod_of_the_sandbox_service(tools: ToolShims, record: Record) -> None:
+    recording = record("--new")
+    pod = Sandbox.begin(tools)
+    pod.create_sandbox(annotations={"example.com/secret": SECRET})
+    pod.start_sandbox()
+    pod.join("w1", "cmd", "/c", "exit 5")
+    pod.start(id="w1")
+    assert pod.wait(id="w1").exit_status == 5
+    pod.delete(id="w1")
+    pod.stop_sandbox()
+    pod.wait_sandbox()
+    pod.shutdown_sandbox()
+    pod.wait_exited()
+    recording.stop()
+    assert SECRET not in recording.path.read_text()
+    found = replay(tools, recording.path)
+    assert [one["method"] for one in found["requests"]][:2] == ["CreateSandbox", "StartSandbox"]
+    assert answers(found, "Wait")[0]["response"]["exit_status"] == 5
