@@ -162,12 +162,10 @@ class PodServer:
             scope=scope,
         )
         self.pod = Pod(self.context)
+        is_traced = spans.is_enabled()
         services = service.build_services(self.context, self.pod)
         self._server = Server(services, lambda error: report(log, error), limit)
-        if scope == POD_SCOPE:
-            self._recording.begin_if_requested(self._server, self.context)
-        else:
-            self.context.record = _refuse_recording
+        self._recording.begin_if_requested(self._server, self.context, is_traced)
         start_thread(self._server.serve, (endpoint.Listener(self._listener),))
 
     def end_calls(self, now: bool) -> None:
@@ -262,14 +260,17 @@ def telemetry_of(flags: Flags, bundle: str, address: str, is_sandbox: bool) -> T
 class _Recording:
     """The recording for `runhcs record`, if there is one. The code for it is imported only then."""
 
-    __slots__ = ("_lock", "_recorder")
+    __slots__ = ("_is_traced", "_lock", "_recorder")
 
     def __init__(self) -> None:
         self._lock = allocate_lock()
         self._recorder: Recorder | None = None
+        self._is_traced = False
 
-    def begin_if_requested(self, server: Server, context: ShimContext) -> None:
-        """If `runhcs record` waits for new shims. Later it may ask this shim (`context.record`)."""
+    def begin_if_requested(self, server: Server, context: ShimContext, is_traced: bool) -> None:
+        """If `runhcs record` waits for new shims. Later it may ask this shim (`context.record`). `is_traced` is whether
+        the handlers of the server have spans."""
+        self._is_traced = is_traced
         context.record = lambda address: self._begin(address, server, context, from_start=False)
         address = endpoint.record_address(context.address)
         if not endpoint.exists(address):
@@ -286,7 +287,7 @@ class _Recording:
             if self._recorder is not None and self._recorder.is_running:
                 raise StatusError(ALREADY_EXISTS, "the shim is being recorded: wait for the other `runhcs record`")
             try:
-                recorder = Recorder(address, server, context, from_start=from_start)
+                recorder = Recorder(address, server, context, from_start=from_start, is_traced=self._is_traced)
             except RecordingError as error:
                 raise StatusError(FAILED_PRECONDITION, str(error)) from None
             if recorder.accepted:
@@ -296,10 +297,6 @@ class _Recording:
     def close(self) -> None:
         if self._recorder is not None:
             self._recorder.close()
-
-
-def _refuse_recording(address: str) -> None:
-    raise StatusError(FAILED_PRECONDITION, "the shim serves other pods, too: record a pod with ShimScope pod")
 
 
 def _record_start(id: str) -> None:

@@ -60,8 +60,8 @@ class Library:
 
     def reset(self) -> None:
         """Look functions up again: those that a standby has looked up are neither traced nor recorded."""
-        for name in [name for name in self.__dict__ if not name.startswith("_")]:
-            delattr(self, name)
+        for name in [name for name in list(self.__dict__) if not name.startswith("_")]:
+            self.__dict__.pop(name, None)  # another thread may do the same
 
 
 if TYPE_CHECKING:

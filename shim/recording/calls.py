@@ -70,10 +70,17 @@ class CallRecorder:
         self._handles: dict[int, int] = {}
         self._contexts: dict[int, int] = {}
         self._operations: dict[int, Entry] = {}
+        self._wrapped: dict[str, Callable[..., Any]] = {}
         self._next = 0
 
-    def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """For `shim.observers.call`."""
+    def wrapped(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of a library, with its calls recorded."""
+        found = self._wrapped.get(name)
+        if found is None:
+            found = self._wrapped[name] = self._wrap(name, function)
+        return found
+
+    def _wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if name in _LOCAL:
             return function
         if name == _CLOSE_OPERATION:

@@ -10,18 +10,17 @@ ends and everything is as before.
 
 from __future__ import annotations
 
-import sys
 import time
 from _thread import allocate_lock
 from time import perf_counter_ns
 
-from shim import observers, spans
+from shim import spans
 from shim.api.record import AddRequest, AddResponse, HelloRequest, HelloResponse
 from shim.api.runhcs_options import Options
 from shim.hcs_bindings.windows_version import windows_build
 from shim.lean_json import dumps
 from shim.platform import endpoint
-from shim.recording import requests
+from shim.recording import hooks, requests
 from shim.recording.calls import CallRecorder
 from shim.recording.entries import EntryWriter
 from shim.recording.scrub import Scrubber
@@ -57,10 +56,16 @@ class RecordingError(Exception):
 
 
 class Recorder:
-    def __init__(self, address: str, server: Server, context: ShimContext, *, from_start: bool) -> None:
-        """Connects. Raises RecordingError; `runhcs record` may also refuse (`accepted`)."""
+    def __init__(
+        self, address: str, server: Server, context: ShimContext, *, from_start: bool, is_traced: bool
+    ) -> None:
+        """Connects. Raises RecordingError; `runhcs record` may also refuse (`accepted`). `is_traced` is whether the
+        handlers of the server have spans already."""
         self._server = server
         self._context = context
+        self._is_traced = is_traced
+        #: Whose calls are recorded; "" if the process has no other pods.
+        self.pod = "" if context.scope == "pod" else f"{context.namespace}/{context.id}"
         self._lock = allocate_lock()
         self._queue: list[Entry] = []
         self._dropped = 0
@@ -71,7 +76,7 @@ class Recorder:
         self._ended.acquire()
         self._closing = False
         self._is_attached = False
-        self._calls = CallRecorder(self.add)
+        self.calls = CallRecorder(self.add)
         self._offset = time.time_ns() - perf_counter_ns()
         try:
             stream = endpoint.connect(endpoint.path_of(address), CONNECT_TIMEOUT)
@@ -99,6 +104,7 @@ class Recorder:
             "id": context.id,
             "is_sandbox": context.is_sandbox,
             "sandbox_api": context.sandbox_api,
+            "scope": context.scope,
             "bundle": context.bundle,
             "options": {"type_url": context.options_type, "hex": options.hex()},
             "build": windows_build(),
@@ -117,15 +123,15 @@ class Recorder:
     def attach(self) -> None:
         """Begin: every hook is set, then the sender runs."""
         self._is_attached = True
-        observers.call, observers.event, observers.guest = self._calls.wrap, self._event, self._guest
-        self._reset_libraries()
-        is_traced = spans.is_enabled()
         spans.enable(self._span)
+        hooks.add(self)
         methods = {id(one): (name, one) for service in RECORDED_SERVICES
                    for name, one in self._server.services.get(service, {}).items()}  # fmt: skip
         for name, method in methods.values():
             self._handlers.append((method, method.handler))
-            method.handler = self._recorded(name, method.handler if is_traced else spans.rpc(name, method.handler))
+            method.handler = self._recorded(
+                name, method.handler if self._is_traced else spans.rpc(name, method.handler)
+            )
         self._context.publisher.observers.append(self._published)
         self._context.log.add_sink(self)
         run_soon(self._run)
@@ -137,17 +143,10 @@ class Recorder:
             self._is_attached = False
         for method, handler in self._handlers:
             method.handler = handler
-        observers.call = observers.event = observers.guest = None
         spans.remove(self._span)
-        self._reset_libraries()
+        hooks.remove(self)
         self._context.publisher.observers.remove(self._published)
         self._context.log.remove_sink(self)
-
-    @staticmethod
-    def _reset_libraries() -> None:
-        library = sys.modules.get("shim.hcs_bindings.library")
-        if library is not None:
-            library.reset()
 
     @property
     def is_running(self) -> bool:
@@ -168,11 +167,11 @@ class Recorder:
             else:
                 self._queue.append(entry)
 
-    def _event(self, number: int, type: int, data: str) -> None:
-        handle = self._calls.handle_of(number)
+    def event(self, number: int, type: int, data: str) -> None:
+        handle = self.calls.handle_of(number)
         self.add({"kind": "event", "time": perf_counter_ns(), "handle": handle, "type": type, "data": data})
 
-    def _guest(self, kind: str, id: int, procedure: int, body: dict[str, Any]) -> None:
+    def guest(self, kind: str, id: int, procedure: int, body: dict[str, Any]) -> None:
         now = perf_counter_ns()
         if kind == "request":
             self._guest_open[id] = {
@@ -187,6 +186,8 @@ class Recorder:
             self.add({"kind": "notification", "time": now, "body": body})
 
     def _span(self, root: spans.Root) -> None:
+        if not hooks.is_own(self.pod):
+            return
         self.add({
             "kind": "span", "name": root.name, "task": root.task, "exec": root.exec, "begin": root.begin,
             "end": root.end, "failure": root.failure, "children": list(root.children),
@@ -249,7 +250,7 @@ class Recorder:
             entries, self._queue = self._queue, []
             dropped, self._dropped = self._dropped, 0
         if last:
-            pending = [*self._open.values(), *self._guest_open.values(), *self._calls.pending()]
+            pending = [*self._open.values(), *self._guest_open.values(), *self.calls.pending()]
             entries += [{**entry, "end": 0} for entry in pending]
             entries.append({"kind": "stop", "time": perf_counter_ns(), "reason": "exit" if self._closing else "record"})
         if dropped:

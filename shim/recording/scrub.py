@@ -25,7 +25,7 @@ _COMMANDS = frozenset(("args", "argv", "command", "commandline", "commandargs"))
 _SECRETS = frozenset(("credentialspec", "password", "passwd", "secret", "token", "sas", "accesskey"))
 _TEXTS = frozenset(("message", "errormessage", "data", "stacktrace", "error", "detail", "msg", "reason"))
 # Annotations that the runtime and its clients define. Others are the user's own and may hold anything.
-_KNOWN_ANNOTATIONS = ("io.microsoft.", "io.kubernetes.cri.", "io.containerd.", "io.hcsshim.")
+_KNOWN_ANNOTATIONS = ("io.microsoft.", "microsoft.com/", "io.kubernetes.cri.", "io.containerd.", "io.hcsshim.")
 # Of these, one that names the programs of the containers, with their arguments and environment.
 _POLICY = ".securitypolicy"
 _REGISTRY = ("StringValue", "BinaryValue", "DWordValue", "QWordValue")

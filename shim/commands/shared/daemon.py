@@ -58,6 +58,7 @@ class SharedDaemon:
         self._pods: list[SharedPod] = []
         #: Pods that have been greeted and are not in the list yet.
         self._arriving = 1
+        self._is_traced = False
         self._max_pods = _limit(MAX_PODS_VARIABLE, MAX_PODS)
         self._retires_at = time.monotonic() + _limit(MAX_AGE_VARIABLE, MAX_AGE)
         self._log = Log(self)
@@ -157,9 +158,8 @@ class SharedDaemon:
             self._pods.append(pod)
             self._arriving -= 1
         try:
-            if pod.telemetry is not None and not spans.is_enabled():
-                spans.enable(self._add_span)
-                serve.trace_libraries()
+            if pod.telemetry is not None:
+                self._trace()
             pod.start(arrival.is_sandbox, lambda now: self._end(pod, now), WORKERS, self._scope)
             if arrival.is_first:
                 serve.warm_up(pod, arrival.link)
@@ -169,6 +169,15 @@ class SharedDaemon:
         except Exception as error:
             serve.report(pod.log, error)
             self._end(pod, True)
+
+    def _trace(self) -> None:
+        """Spans of all pods, for those that report to an agent."""
+        with self._lock:
+            if self._is_traced:
+                return
+            self._is_traced = True
+        spans.enable(self._add_span)
+        serve.trace_libraries()
 
     def _complete(self, pod: SharedPod, link: _socket.socket) -> None:
         """The rest of a handover: `start` prints the address and confirms, or has exited."""

@@ -12,6 +12,7 @@ import threading
 
 from shim import observers
 from shim.container.base import run_all
+from shim.threads import for_own_pod
 
 from . import members, protocol
 
@@ -83,7 +84,7 @@ class Bridge:
         self._calls: dict[int, _Call] = {}
         self._next_id = 0
         self._closed: BridgeError | None = None
-        self._reader = threading.Thread(target=self._read, name="guest-bridge", daemon=True)
+        self._reader = threading.Thread(target=for_own_pod(self._read), name="guest-bridge", daemon=True)
 
     def start(self) -> None:
         """Raises RuntimeError if there is no thread; the bridge is closed then."""

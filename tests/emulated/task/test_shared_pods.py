@@ -13,7 +13,7 @@ import pytest
 
 from shim.api import shimdiag
 from shim.api import task as api
-from shim.api.inspect import InspectRequest, InspectResponse, RecordRequest
+from shim.api.inspect import InspectRequest, InspectResponse
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as Packed
 from shim.commands import SHIM_SCOPE
@@ -182,13 +182,6 @@ def test_inspect_shows_the_pod_and_its_scope(shims: Shims) -> None:
         found = inspect(shim)
         assert (found["id"], found["scope"], found["pid"]) == (shim.id, "node", shim.pid)
         assert [task["id"] for task in found["tasks"]] == [shim.id]
-
-
-def test_recording_is_refused_since_it_would_have_calls_of_other_pods(shims: Shims) -> None:
-    shim = start(shims, "c1")
-    with pytest.raises(StatusError) as refused:
-        shim.client.call("runhcs.inspect.v1.Inspect", "Record", RecordRequest(address="/x").encode(), timeout=60)
-    assert refused.value.code == status.FAILED_PRECONDITION and "ShimScope pod" in refused.value.message
 
 
 def test_unexpected_error_is_in_the_panic_log_of_its_pod(shims: Shims) -> None:

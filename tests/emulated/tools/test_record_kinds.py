@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from shim.commands import SHIM_SCOPE
 from shim.ttrpc.status import StatusError
-from tests.emulated.task.test_sandbox_service import Sandbox
+from tests.emulated.task.test_sandbox_service import FOREVER, Sandbox
 from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.lcow_image import make_base_layer
 from tests.support.linux_shims import SLEEP, LinuxShims
 from tests.support.recording import Recording
 from tests.support.runhcs_tools import ToolShims
 from tests.support.shims import Shim
+from tests.support.vm_image import VmShims
 
 SECRET = "correct-horse-battery"
 E_FAIL = 0x80004005
@@ -122,3 +126,61 @@ def test_pod_of_the_sandbox_service(tools: ToolShims, record: Record) -> None:
     found = replay(tools, recording.path)
     assert [one["method"] for one in found["requests"]][:2] == ["CreateSandbox", "StartSandbox"]
     assert answers(found, "Wait")[0]["response"]["exit_status"] == 5
+
+
+def start_shared(tools: ToolShims, id: str, *args: str) -> Shim:
+    spec = {**tools.spec(*args), "annotations": {SHIM_SCOPE: "node"}}
+    return tools.start(id, spec)
+
+
+def end_shared(shim: Shim) -> None:
+    shim.delete()
+    shim.shutdown()
+    eventually(lambda: not Path(shim.address.removeprefix("unix://")).exists(), "the end of the pod")
+
+
+def test_pods_of_a_shared_daemon(tools: ToolShims, emulator: Emulator, record: Record) -> None:
+    """Each has a recording of its own, also if HCS fails for one of them; one from before is not recorded."""
+    before = start_shared(tools, "c0", *FOREVER)
+    before.run(rootfs=tools.rootfs())
+    recording = record("--new")
+    shims = {code: start_shared(tools, f"c{code}", "cmd", "/c", f"exit {code}") for code in (3, 4)}
+    assert {shim.pid for shim in shims.values()} == {before.pid}
+    for shim in shims.values():
+        shim.create(rootfs=tools.rootfs())
+    emulator.fault("HcsStartComputeSystem", error=0x80370109, nth=1)
+    with pytest.raises(StatusError) as raised:
+        shims[4].start()
+    before.exec("e1", tools.process("cmd", "/c", "exit 9"))
+    before.start("e1")
+    before.wait("e1")
+    shims[3].start()
+    assert shims[3].wait().exit_status == 3
+    for shim in shims.values():
+        end_shared(shim)
+    recording.stop()
+    assert [entry["id"] for entry in recording.of_kind("shim")] == ["c3", "c4"]
+    for entry in recording.of_kind("call"):
+        assert '"c0"' not in json.dumps(entry), "a call of another pod"
+    found = {one["id"]: one for one in tools.json("replay", str(recording.path))}
+    assert [one["differences"] for one in found.values()] == [[], []]
+    assert answers(found["c3"], "Wait")[0]["response"]["exit_status"] == 3
+    assert answers(found["c4"], "Start")[0]["error"] == [raised.value.code, raised.value.message]
+    before.kill(9)
+    before.wait()
+    end_shared(before)
+
+
+def test_vm_of_a_shared_daemon(tools: ToolShims, emulator: Emulator, record: Record) -> None:
+    """Two VMs: their messages have the same numbers."""
+    recording = record("--new")
+    vms = VmShims(emulator, tools)
+    pods = [vms.pod(name, annotations={SHIM_SCOPE: "node"}) for name in ("p1", "p2")]
+    assert pods[0].pid == pods[1].pid
+    for pod in pods:
+        pod.kill(9)
+        pod.wait()
+        end_shared(pod)
+    recording.stop()
+    found = tools.json("replay", str(recording.path))
+    assert [(one["id"], one["differences"]) for one in found] == [("p1", []), ("p2", [])]
