@@ -12,6 +12,7 @@ from hcs_emulator.replay.script import Call, GuestCall
 from runhcs.recording.reading import Entry, RecordedShim, RecordingError
 
 MOUNT_PATH = "GetLayerMountPath"
+JOB_EVENT = "job event"
 # Members of ExecuteProcess with the streams, for Windows and for Linux.
 STREAMS = ("StdioRelaySettings", "VsockStdioRelaySettings")
 #: Calls of containerd and of people that look at a shim; the order of others does not depend on them.
@@ -59,6 +60,8 @@ class Replayable:
     calls: list[Call]
     guest_calls: list[GuestCall]
     specs: dict[str, Entry]
+    #: Calls of `shim.platform.jobs`.
+    jobs: list[Entry] = field(factory=list)
     vm_ids: list[str] = field(factory=list)
     #: Of the guest of its VM.
     is_linux: bool = False
@@ -73,6 +76,7 @@ def convert(shim: RecordedShim) -> Replayable:
     guest_calls = [_guest_call(entry) for entry in shim.of_kind("guest")]
     events = [Event(entry["time"], "event", entry) for entry in shim.of_kind("event") if entry["handle"]]
     events += [Event(entry["time"], "notification", entry) for entry in shim.of_kind("notification")]
+    events += [Event(entry["time"], JOB_EVENT, entry) for entry in shim.of_kind(JOB_EVENT)]
     events += [Event(entry["end"], WAIT, entry) for entry in shim.of_kind("guest")
                if entry["procedure"] == WAIT and entry["end"]]  # fmt: skip
     return Replayable(
@@ -82,6 +86,7 @@ def convert(shim: RecordedShim) -> Replayable:
         calls=sorted(calls, key=lambda one: one.begin),
         guest_calls=sorted(guest_calls, key=lambda one: one.begin),
         specs={entry["id"]: entry for entry in shim.of_kind("spec")},
+        jobs=sorted(shim.of_kind("job"), key=lambda one: int(one["begin"])),
         vm_ids=_vm_ids(shim),
         is_linux=any(_is_linux(entry) for entry in shim.of_kind("guest")),
         boot_seconds=_boot_seconds(calls, guest_calls),
@@ -95,11 +100,6 @@ def _check(shim: RecordedShim) -> None:
             f"{name} was recorded after its start, and cannot be replayed: record with --new or --all, and create the "
             "pod again"
         )
-    for entry in shim.of_kind("spec"):
-        spec = entry.get("spec") or {}
-        annotations = spec.get("annotations") or {}
-        if annotations.get("microsoft.com/hostprocess-container") == "true":
-            raise RecordingError(f"{name} has host process containers: they use no HCS, and cannot be replayed")
     if any(entry["kind"] == "dropped" for entry in shim.entries) or not shim.is_complete:
         raise RecordingError(f"the recording of {name} is incomplete, and cannot be replayed: record it again")
 

@@ -20,8 +20,9 @@ from hcs_emulator.replay.script import Difference, Script
 from hcs_emulator.replay.service import ReplayService
 from runhcs.install.linux import write_launcher
 from runhcs.recording.reading import RecordedShim, Recording
-from runhcs.replay.conversion import POLLS, Event, Published, Replayable, Request, comparable, convert
+from runhcs.replay.conversion import JOB_EVENT, POLLS, Event, Published, Replayable, Request, comparable, convert
 from runhcs.replay.paths import HostPaths
+from runhcs.replay.replayed_jobs import ReplayedJobs
 from runhcs.replay.requests import Requests, Streams
 from runhcs.replay.timeline import PATIENCE, Timeline
 from runhcs.shim_driver import EventEndpoint, ShimCommands, ShimError
@@ -75,6 +76,7 @@ class Driver:
             source.calls, source.guest_calls, int(shim.identity.get("build") or 0), self._normalize,
             self._timeline.done, delays, source.is_linux, source.boot_seconds,
         )  # fmt: skip
+        self._jobs = ReplayedJobs(self._directory, source.jobs, self._normalize_all) if source.jobs else None
         self._outcome = Outcome(shim, calls=len(source.calls), guest_calls=len(source.guest_calls))
         self._lock = threading.Lock()
 
@@ -91,6 +93,9 @@ class Driver:
             return self._paths.recorded(value)
         return value
 
+    def _normalize_all(self, values: list[Any]) -> Any:
+        return self._paths.recorded(self._scrubber.document(values))
+
     def run(self) -> Outcome:
         hcs = self._directory / "hcs"
         hcs.mkdir(mode=0o700)
@@ -99,10 +104,13 @@ class Driver:
         events = EventEndpoint(str(self._directory / "events.sock"))
         shim = self._shim_commands(events)
         began = time.monotonic()
+        job_differences: list[Difference] = []
         try:
             service.start()
             self._write_bundles()
             self._replay(shim, service, streams, events)
+            if self._jobs is not None:
+                job_differences = self._jobs.differences()
         finally:
             shim.kill()
             events.close()
@@ -111,7 +119,7 @@ class Driver:
             _unmount_below(str(self._directory))
             shutil.rmtree(self._directory, ignore_errors=True)
         self._outcome.seconds = time.monotonic() - began
-        self._outcome.differences += self._script.differences + self._script.unused()
+        self._outcome.differences += self._script.differences + self._script.unused() + job_differences
         return self._outcome
 
     def _shim_commands(self, events: EventEndpoint) -> ShimCommands:
@@ -122,8 +130,12 @@ class Driver:
             "HCS_EMULATOR_DIR": str(self._directory / "hcs"), "RUNHCS_SOCKET_DIR": str(self._directory / "s"),
             "RUNHCS_AGENT": "0", "RUNHCS_STANDBY": "0", "TTRPC_ADDRESS": events.address, "MAX_SHIM_VERSION": "2",
         }  # fmt: skip
+        if self._jobs is None:
+            launcher = write_launcher(self._directory / "bin")
+        else:
+            launcher = self._jobs.prepare(delays=self._script.delays)
         return ShimCommands(
-            str(write_launcher(self._directory / "bin")), identity["id"], self._paths.local(identity["bundle"]),
+            str(launcher), identity["id"], self._paths.local(identity["bundle"]),
             namespace=identity["namespace"], address="/run/none.sock", environment=environment,
             publish_binary="/bin/false",
         )  # fmt: skip
@@ -193,6 +205,9 @@ class Driver:
             if not service.send_event(entry["handle"], entry["type"], data, PATIENCE):
                 problem = "the shim has not created or opened what it concerns"
                 self._add(Difference(f"event 0x{entry['type']:08X}", problem, entry["data"]))
+        elif event.kind == JOB_EVENT:
+            if self._jobs is None or not self._jobs.send(entry):
+                self._add(Difference(f"{entry['event']} of a job", "the shim has no job", entry))
         elif event.kind == WAIT:
             request = entry["request"]
             container, pid = str(request.get("ContainerId", "")), int(request.get("ProcessId", 0))

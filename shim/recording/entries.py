@@ -62,6 +62,11 @@ class EntryWriter:
                     found[name] = scrub.document(entry[name])
                     if found[name].get("Result"):
                         found[name] = scrub.failure(found[name])
+        elif kind == "job":
+            for name in ("arguments", "result"):
+                found[name] = scrub.document(entry.get(name))
+            if entry.get("error"):
+                found["error"] = [entry["error"][0], scrub.text(entry["error"][1])]
         elif kind == "log":
             found["msg"] = scrub.text(entry["msg"])
             found["fields"] = {name: scrub.text(value) for name, value in entry["fields"].items()}

@@ -10,6 +10,7 @@ import sys
 from _thread import allocate_lock
 
 from shim import observers
+from shim.recording import job_calls
 from shim.threads import current_pod
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from shim.recording.calls import CallRecorder
+    from shim.recording.job_calls import JobRecorder
 
     class Recorder(Protocol):
         @property
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
         @property
         def calls(self) -> CallRecorder: ...
+        @property
+        def jobs(self) -> JobRecorder: ...
         def event(self, number: int, type: int, data: str) -> None: ...
         def guest(self, kind: str, id: int, procedure: int, body: dict[str, Any]) -> None: ...
 
@@ -49,8 +53,10 @@ def _set(change: Callable[[tuple[Recorder, ...]], tuple[Recorder, ...]]) -> None
         _recorders = change(_recorders)
         if _recorders:
             observers.call, observers.event, observers.guest = _wrap, _event, _guest
+            job_calls.install(_jobs_of_thread)
         else:
             observers.call = observers.event = observers.guest = None
+            job_calls.uninstall()
         library = sys.modules.get("shim.hcs_bindings.library")
         if library is not None:
             library.reset()
@@ -63,6 +69,11 @@ def is_own(pod: str) -> bool:
 
 def _of_thread() -> Recorder | None:
     return next((one for one in _recorders if is_own(one.pod)), None)
+
+
+def _jobs_of_thread() -> JobRecorder | None:
+    recorder = _of_thread()
+    return None if recorder is None else recorder.jobs
 
 
 def _wrap(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from shim.platform import endpoint
 from shim.recording import hooks, requests
 from shim.recording.calls import CallRecorder
 from shim.recording.entries import EntryWriter
+from shim.recording.job_calls import JobRecorder
 from shim.recording.scrub import Scrubber
 from shim.threads import run_soon
 from shim.ttrpc.client import Client
@@ -77,6 +78,7 @@ class Recorder:
         self._closing = False
         self._is_attached = False
         self.calls = CallRecorder(self.add)
+        self.jobs = JobRecorder(self.add)
         self._offset = time.time_ns() - perf_counter_ns()
         try:
             stream = endpoint.connect(endpoint.path_of(address), CONNECT_TIMEOUT)

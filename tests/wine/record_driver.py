@@ -13,6 +13,7 @@ from typing import Any
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from tests.wine.driver import Events, Shim, main
+from tests.wine.hostprocess_driver import JobShim
 from tests.wine.shim_scenarios import FOREVER, refused, shut_down, wait_event
 
 RUNHCS = r"C:\node\runhcs.exe"
@@ -71,5 +72,21 @@ def missing_program(program: str, directory: str) -> Any:
     return {"code": code, "exited": shim.wait_exited(), "output": recording.wait()}
 
 
+def host_process(program: str, directory: str) -> Any:
+    """A host process container, which uses a job instead of HCS."""
+    recording = Recording(directory)
+    events = Events("record_host_process")
+    shim = JobShim(program, directory, "hostprocess", f"cmd /c rem {SECRET}& exit 9", events)
+    task = shim.start()
+    task.create()
+    task.start()
+    status = task.wait().exit_status
+    task.delete()
+    wait_event(events, "/tasks/delete")
+    shut_down(task)
+    exited = shim.wait_exited()
+    return {"status": status, "exited": exited, "output": recording.wait()}
+
+
 if __name__ == "__main__":
-    main(lifecycle, missing_program)
+    main(lifecycle, missing_program, host_process)

@@ -14,6 +14,7 @@ from shim.ttrpc.status import StatusError
 from tests.emulated.task.test_sandbox_service import FOREVER, Sandbox
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
+from tests.support.hostprocess import SLEEP_LOOP, Jobs, groups
 from tests.support.lcow_image import make_base_layer
 from tests.support.linux_shims import SLEEP, LinuxShims
 from tests.support.recording import Recording
@@ -22,6 +23,7 @@ from tests.support.shims import Shim
 from tests.support.vm_image import VmShims
 
 SECRET = "correct-horse-battery"
+DIFFERENT = 3
 E_FAIL = 0x80004005
 
 Record = Callable[..., Recording]
@@ -38,6 +40,7 @@ def record(tools: ToolShims, tmp_path: Path) -> Iterator[Record]:
     yield start
     for one in started:
         one.kill()
+    (tools.directory / "s" / "record").unlink(missing_ok=True)  # of one that was killed
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +172,7 @@ def test_pods_of_a_shared_daemon(tools: ToolShims, emulator: Emulator, record: R
     before.kill(9)
     before.wait()
     end_shared(before)
+    before.wait_exited()  # its last pod has ended
 
 
 def test_vm_of_a_shared_daemon(tools: ToolShims, emulator: Emulator, record: Record) -> None:
@@ -181,6 +185,52 @@ def test_vm_of_a_shared_daemon(tools: ToolShims, emulator: Emulator, record: Rec
         pod.kill(9)
         pod.wait()
         end_shared(pod)
+    pods[0].wait_exited()  # its last pod has ended
     recording.stop()
     found = tools.json("replay", str(recording.path))
     assert [(one["id"], one["differences"]) for one in found] == [("p1", []), ("p2", [])]
+
+
+@pytest.fixture
+def jobs(tools: ToolShims) -> Iterator[Jobs]:
+    yield Jobs(tools)
+    assert not groups(tools), "leaked control groups"
+
+
+def test_host_process_container(tools: ToolShims, jobs: Jobs, record: Record) -> None:
+    """With a limit, an exec, and a kill."""
+    recording = record("--new")
+    resources = {"windows": {**tools.spec()["windows"], "resources": {"memory": {"limit": 256 << 20}}}}
+    process = {"env": [f"TOKEN={SECRET}1"]}
+    shim = jobs.run_detached("c1", f": {SECRET}2; {SLEEP_LOOP}", process=process, **resources)
+    assert jobs.exec(shim, "e1", "sh", "-c", f": {SECRET}3; exit 6", code=6) == ""
+    shim.kill(9)
+    status = shim.wait().exit_status
+    shim.delete()
+    shim.shutdown()
+    shim.wait_exited()
+    recording.stop()
+    text = recording.path.read_text()
+    assert SECRET not in text, [line for line in text.splitlines() if SECRET in line]
+    functions = {entry["function"] for entry in recording.of_kind("job")}
+    assert {"create", "set_limits", "log_on", "bind", "spawn", "terminate", "close"} <= functions
+    found = replay(tools, recording.path)
+    assert [one["response"]["exit_status"] for one in answers(found, "Wait")] == [6, status]
+
+
+def test_failure_of_a_job_is_reproduced(tools: ToolShims, jobs: Jobs, record: Record) -> None:
+    recording = record("--new")
+    shim = tools.start("c1", jobs.spec("sh", user="no-such-user"))
+    with pytest.raises(StatusError, match="cannot be logged on") as raised:
+        shim.create(rootfs=jobs.rootfs)
+    shim.shutdown()
+    shim.wait_exited()
+    recording.stop()
+    failed = answers(replay(tools, recording.path), "Create")[0]
+    assert failed["error"] == [raised.value.code, raised.value.message]
+    # As if the recorded shim had made another call.
+    recording.path.write_text(recording.path.read_text().replace('"function":"log_on"', '"function":"other"'))
+    done = tools.run_tool("replay", str(recording.path))
+    assert done.returncode == DIFFERENT, done.stderr
+    assert "differs: job log_on: the recording has no such call" in done.stdout
+    assert "differs: job other: the replay has no such call" in done.stdout
