@@ -47,7 +47,7 @@ test-cri: native ## critest: runc, and Linux containers in VMs with both guests 
 test-observability: native ## dashboard and alerts with promtool, traces with the OpenTelemetry Collector, both built from their Go modules
 	scripts/promtool.sh
 	scripts/otelcol.sh
-	$(BIN)/pytest tests/unit/runhcs/test_agent.py tests/containerd/test_traces.py
+	$(BIN)/pytest tests/unit/runhcs/test_agent.py tests/emulated/tools/test_dashboard.py tests/containerd/test_traces.py
 
 test-kubernetes: native ## under a kubelet and on a cluster of one machine; prints its duration
 	scripts/test-kubernetes.sh
@@ -60,7 +60,7 @@ test-cri-wine: dist-windows ## critest.exe with our shim and with Microsoft's, u
 	GOOS=windows scripts/go-programs.sh v2.3.4 hcsshim critest
 	$(BIN)/pytest tests/cri/windows -n 2
 
-dist-windows: native ## the zip for Windows nodes, under dist/ [PYTHON_EMBED=version or path of another CPython]
+dist-windows: native ## the zips for Windows nodes (the shim, and the agent), under dist/ [PYTHON_EMBED=version or path of another CPython]
 	PYTHON_EMBED="$(PYTHON_EMBED)" PYTHON_EMBED_SHA256="$(PYTHON_EMBED_SHA256)" $(BIN)/python scripts/dist_windows.py
 
 wheels: $(STAMP) ## the wheels, under dist/: for any system, and for Linux with compiled programs

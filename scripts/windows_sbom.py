@@ -26,6 +26,20 @@ def document(version: str, python: Python, members: dict[str, bytes]) -> bytes:
     components = [_cpython(python, members)]
     packages = [*(requirement for requirement, _ in PURE_PYTHON), CFFI, PYWIN32]
     components += [_package(requirement, python, members) for requirement in packages]
+    return _finished(version, components, members)
+
+
+def of_packages(version: str, python: Python, requirements: list[str], members: dict[str, bytes]) -> bytes:
+    """Of a zip with a whole CPython, and packages as their wheels have them, whose licences are in their metadata."""
+    components = [_cpython(python, members)]
+    for requirement in requirements:
+        name, _, release = requirement.partition("==")
+        purl = f"pkg:pypi/{name.replace('_', '-')}@{release}"
+        components.append({"type": "library", "bom-ref": name, "name": name, "version": release, "purl": purl})
+    return _finished(version, components, members)
+
+
+def _finished(version: str, components: list[dict[str, Any]], members: dict[str, bytes]) -> bytes:
     listed = {file["name"] for component in components for file in component.get("components", [])}
     own = {
         "type": "application", "bom-ref": "containerd-shim-runhcs", "name": "containerd-shim-runhcs",

@@ -1,4 +1,5 @@
-"""Runs `runhcs.exe agent`, which pip has installed, beside a shim of the unpacked zip. Run as driver.py is.
+"""Runs `runhcs.exe agent`, which pip has installed or which the second zip has, beside a shim of the unpacked zip. Run
+as driver.py is.
 
 `python.exe agent_driver.py EXE DIRECTORY SCENARIO`
 """
@@ -18,14 +19,15 @@ from runhcs.shim_driver import wait_until
 from tests.wine.driver import TIMEOUT, Events, Shim, main
 from tests.wine.shim_scenarios import FOREVER, shut_down, wait_event
 
-AGENT = r"C:\installed\Scripts\runhcs.exe"
+INSTALLED = r"C:\installed\Scripts\runhcs.exe"
+UNPACKED = r"C:\agent_node\runhcs.exe"
 RUNHCS = r"C:\node\runhcs.exe"
 
 
 class Agent:
-    def __init__(self, state: str) -> None:
+    def __init__(self, program: str, state: str) -> None:
         self._process = subprocess.Popen(
-            [AGENT, "agent", "--listen", "127.0.0.1:0", "--state", state],
+            [program, "agent", "--listen", "127.0.0.1:0", "--state", state],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         assert self._process.stdout is not None
@@ -57,6 +59,18 @@ class Agent:
         self._process.terminate()
         self._process.communicate(timeout=TIMEOUT)
 
+    def is_gone(self) -> bool:
+        """After `close`: nothing of it serves metrics any more."""
+
+        def refused() -> bool:
+            try:
+                self.scrape()
+            except OSError:
+                return True
+            return False
+
+        return wait_until(refused, TIMEOUT)
+
 
 def runhcs(*arguments: str) -> str:
     done = subprocess.run(
@@ -65,9 +79,17 @@ def runhcs(*arguments: str) -> str:
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
-def lifecycle(program: str, directory: str) -> Any:
+def installed(program: str, directory: str) -> Any:
+    return lifecycle(program, directory, Agent(INSTALLED, directory))
+
+
+def unpacked(program: str, directory: str) -> Any:
+    agent = Agent(UNPACKED, directory)
+    return {**lifecycle(program, directory, agent), "gone": agent.is_gone()}
+
+
+def lifecycle(program: str, directory: str, agent: Agent) -> Any:
     """A container that is killed: metrics while it runs and afterwards, and what the tools of the zip show."""
-    agent = Agent(directory)
     try:
         events = Events("agent_lifecycle")
         # As containerd's task plugin does: the agent finds shims by their bundles.
@@ -93,4 +115,4 @@ def lifecycle(program: str, directory: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(lifecycle)
+    main(installed, unpacked)

@@ -139,7 +139,15 @@ class Machine:
 
 def distribution() -> Path:
     """The zip of a release. `make test-wine` has built it; without that, build it from the tree if it is missing."""
-    output = dist_windows.output()
+    return _built(dist_windows.output())
+
+
+def agent_distribution() -> Path:
+    """The second zip, with the agent, which is built with the first."""
+    return _built(dist_windows.agent_output())
+
+
+def _built(output: Path) -> Path:
     output.parent.mkdir(exist_ok=True)
     with open(output.parent / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

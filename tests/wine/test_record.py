@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from shim.version import VERSION
 from tests.wine.conftest import ROOT, Machine
 
 # In the environment of an exec, see record_driver.py.
 SECRET = "correct-horse-battery"
 REPLAY_SECONDS = 120
+AGENT_ZIP = f"containerd-shim-runhcs-{VERSION}-windows-amd64-agent.zip"
 
 
 def record(machine: Machine, scenario: str) -> tuple[Any, Path]:
@@ -48,12 +50,22 @@ def test_failure_of_hcs_is_replayed_on_linux(machine: Machine) -> None:
     assert failed["error"][0] == result["code"] and "0x80070002" in failed["error"][1]
 
 
+def test_host_process_container_is_replayed_on_linux(machine: Machine) -> None:
+    """Its job is a job object of Windows, without a bind filter."""
+    result, path = record(machine, "host_process")
+    assert SECRET not in path.read_text()
+    found = replay(path)
+    assert found["differences"] == []
+    waited = next(one for one in found["requests"] if one["method"] == "Wait")
+    assert waited["response"]["exit_status"] == result["status"] == 9
+
+
 def test_commands_without_an_agent_say_what_to_do(machine: Machine) -> None:
-    """The zip has no agent."""
+    """The zip of the shim has no agent."""
     for arguments, problem in (
         (("events",), b"no agent listens on"),
         (("trace", "web"), b"no agent listens on"),
-        (("agent",), b"this distribution has no agent, install the wheel beside it"),
+        (("agent",), f"unpack {AGENT_ZIP} of the same release into C:\\node,".encode()),
         (("record", "web", "-o", r"C:\web.jsonl"), b"no shim serves 'web'"),
     ):
         done = machine.run(r"C:\node\runhcs.exe", *arguments)

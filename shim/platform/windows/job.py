@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 # JOBOBJECTINFOCLASS.
-_COMPLETION_PORT, _EXTENDED_LIMITS, _GROUP_MASKS, _CPU_RATE, _CREATE_SILO = 7, 9, 14, 15, 35
-_LIMIT_JOB_MEMORY, _LIMIT_KILL_ON_CLOSE = 0x200, 0x2000
+_COMPLETION_PORT, EXTENDED_LIMITS, _GROUP_MASKS, _CPU_RATE, _CREATE_SILO = 7, 9, 14, 15, 35
+_LIMIT_JOB_MEMORY, LIMIT_KILL_ON_CLOSE = 0x200, 0x2000
 _RATE_ENABLE, _RATE_BY_WEIGHT, _RATE_HARD_CAP = 1, 2, 4
 _IO_RATE_ENABLE = 1
 _PROCESS_MEMORY_LIMIT, _JOB_MEMORY_LIMIT = 9, 10
@@ -163,11 +163,11 @@ class Job:
         limits = ffi.new("EXTENDED_LIMITS *")
         query, size = library("kernel32").QueryInformationJobObject, ffi.sizeof("EXTENDED_LIMITS")
         doing = "the job's limits cannot be read"
-        self._with_job(lambda job: check(query(job, _EXTENDED_LIMITS, limits, size, ffi.NULL), doing))
+        self._with_job(lambda job: check(query(job, EXTENDED_LIMITS, limits, size, ffi.NULL), doing))
         limits.Basic.LimitFlags &= ~_LIMIT_JOB_MEMORY
-        limits.Basic.LimitFlags |= _LIMIT_KILL_ON_CLOSE | (_LIMIT_JOB_MEMORY if limit else 0)
+        limits.Basic.LimitFlags |= LIMIT_KILL_ON_CLOSE | (_LIMIT_JOB_MEMORY if limit else 0)
         limits.JobMemory = limit
-        self._set(_EXTENDED_LIMITS, limits, "the job's limits cannot be set")
+        self._set(EXTENDED_LIMITS, limits, "the job's limits cannot be set")
 
     def set_affinity(self, processors: Sequence[tuple[int, int]]) -> None:
         masks = ffi.new("GROUP_MASK[]", [{"Mask": mask, "Group": group} for mask, group in processors])

@@ -29,6 +29,7 @@ typedef struct { uintptr_t Mask; uint16_t Group, Reserved[3]; } GROUP_MASK;
 HANDLE CreateJobObjectW(void *attributes, PCWSTR name);
 int32_t SetInformationJobObject(HANDLE job, int32_t kind, void *information, uint32_t length);
 int32_t QueryInformationJobObject(HANDLE job, int32_t kind, void *information, uint32_t length, uint32_t *used);
+int32_t AssignProcessToJobObject(HANDLE job, HANDLE process);
 int32_t TerminateJobObject(HANDLE job, uint32_t code);
 uint32_t SetIoRateControlInformationJobObject(HANDLE job, IO_RATE *information);
 HANDLE CreateIoCompletionPort(HANDLE file, HANDLE port, uintptr_t key, uint32_t threads);

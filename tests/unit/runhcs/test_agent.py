@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import ssl
 import subprocess
@@ -24,8 +23,8 @@ from runhcs.agent.report import ReportError, read_report
 from runhcs.agent.report_metrics import ReportMetrics
 from shim import telemetry
 from shim.spans import Root
+from tests.support.promtool import DEPLOY, promtool_program
 
-DEPLOY = Path(__file__).resolve().parents[3] / "deploy" / "observability"
 IDENTITY = {"version": "1", "pid": 7, "namespace": "tests", "id": "c1", "is_sandbox": False, "start": "cold", "new": 1}
 
 
@@ -223,15 +222,7 @@ def test_dashboard_has_the_form_that_grafana_imports() -> None:
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
-    """As `scripts/promtool.sh` has built it; `make test-observability` does that first."""
-    cache = os.environ.get("RUNHCS_CACHE") or Path(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "containerd-shim-runhcs"
-    )
-    found = sorted(Path(cache).glob("promtool-v*"))
-    programs = [path for path in found if not path.name.endswith(".partial")]
-    if not programs:
-        pytest.skip("promtool is not built: make test-observability")
-    return str(programs[-1])
+    return promtool_program()
 
 
 def check(promtool: str, *arguments: str) -> None:

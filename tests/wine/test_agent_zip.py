@@ -1,0 +1,60 @@
+"""The second zip of a Windows node: unpacked beside runhcs.exe, `runhcs agent` works."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+
+import pytest
+import windows_agent
+import windows_packages
+
+from runhcs.agent_zip import FOLDER
+from tests.wine.agent_checks import check_observed
+from tests.wine.conftest import Machine, agent_distribution
+
+
+@pytest.fixture(scope="module")
+def node(machine: Machine) -> Machine:
+    """Both zips in a directory of their own: other tests need a node without an agent."""
+    directory = machine.drive / "agent_node"
+    machine.unpack(directory)
+    with zipfile.ZipFile(agent_distribution()) as archive:
+        archive.extractall(directory)
+    return machine
+
+
+def test_agent_serves_metrics_and_ends_with_its_command(node: Machine) -> None:
+    result = node.drive_shim("unpacked", script="agent_driver.py")
+    check_observed(result)
+    assert result["gone"], "runhcs.exe was terminated, and the agent that it has started serves metrics"
+
+
+def test_help_and_errors_are_those_of_the_agent(node: Machine) -> None:
+    done = node.run(r"C:\agent_node\runhcs.exe", "agent", "--help")
+    assert done.returncode == 0 and b"--listen" in done.stdout, done.stdout
+    done = node.run(r"C:\agent_node\runhcs.exe", "agent", "--listen", "nowhere")
+    assert done.returncode != 0 and b"nowhere" in done.stdout, done.stdout
+
+
+def test_sbom_lists_every_file_and_cpython_is_as_published() -> None:
+    python = windows_packages.requested_python()
+    with zipfile.ZipFile(agent_distribution()) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    own = f"{FOLDER}/sbom-agent.cdx.json"
+    sbom = json.loads(members[own])
+    listed = {
+        file["name"]: file["hashes"][0]["content"]
+        for component in (sbom["metadata"]["component"], *sbom["components"])
+        for file in component.get("components", [])
+    }
+    assert listed == {name: hashlib.sha256(data).hexdigest() for name, data in members.items() if name != own}
+    assert {"CPython", "grpcio", "opentelemetry_sdk", "psutil"} <= {one["name"] for one in sbom["components"]}
+    for name in windows_agent.binaries(python):
+        assert members[f"{FOLDER}/{name}"] == python.files[name], name
+
+
+def test_two_builds_have_the_same_members() -> None:
+    python = windows_packages.requested_python()
+    assert windows_agent.contents(python, "1.2.3") == windows_agent.contents(python, "1.2.3")
