@@ -13,6 +13,8 @@ from shim.version import VERSION
 
 FOLDER = "containerd-shim-runhcs-agent"
 PACKAGES_FOLDER = "site-packages"
+#: Where all of its packages are published for.
+ARCHITECTURES = ("amd64",)
 
 
 def _python() -> str:
@@ -27,6 +29,8 @@ def next_step() -> str:
     """For a node without it."""
     from shim.platform import host
 
+    if host.architecture() not in ARCHITECTURES:
+        return f"there is no agent for Windows on {host.architecture()}, since gRPC is not published for it"
     name = f"containerd-shim-runhcs-{VERSION}-windows-{host.architecture()}-agent.zip"
     where = os.path.dirname(sys.executable)
     return (

@@ -164,13 +164,17 @@ def main() -> int:
     try:
         python = requested_python(os.environ.get("PYTHON_EMBED", ""), os.environ.get("PYTHON_EMBED_SHA256", ""))
         log(f"CPython {python.version} for {python.architecture}")
-        target, agent = output(python.architecture), agent_output(python.architecture)
-        build(target, python)
-        build(agent, python, agent_contents)
+        built = [output(python.architecture)]
+        build(built[0], python)
+        if python.architecture in windows_agent.ARCHITECTURES:
+            built.append(agent_output(python.architecture))
+            build(built[1], python, agent_contents)
+        else:
+            log(f"no zip with the agent: gRPC is not published for Windows on {python.architecture}")
     except (PackageError, BuildError, windows_signing.SignatureError) as error:
         print(f"dist-windows: {error}", file=sys.stderr)
         return 1
-    for path in (target, agent):
+    for path in built:
         log(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1e6:.1f} MB, sha256 {sha256(path)}")
     return 0
 

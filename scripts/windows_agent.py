@@ -21,7 +21,9 @@ import wheels
 import windows_sbom
 from windows_packages import Python, locked_wheels
 
-from runhcs.agent_zip import FOLDER, PACKAGES_FOLDER
+from runhcs.agent_zip import ARCHITECTURES, FOLDER, PACKAGES_FOLDER
+
+__all__ = ["ARCHITECTURES", "binaries", "contents"]
 
 # What the extra `agent` needs at run time, by the names of the wheels. rich and pywin32 are for other commands.
 PACKAGES = (

@@ -22,7 +22,7 @@ from runhcs.install.linux import write_launcher
 from runhcs.recording.reading import RecordedShim, Recording
 from runhcs.replay.conversion import JOB_EVENT, POLLS, Event, Published, Replayable, Request, comparable, convert
 from runhcs.replay.paths import HostPaths
-from runhcs.replay.replayed_jobs import ReplayedJobs
+from runhcs.replay.replayed_jobs import INCIDENTAL, ReplayedJobs
 from runhcs.replay.requests import Requests, Streams
 from runhcs.replay.timeline import PATIENCE, Timeline
 from runhcs.shim_driver import EventEndpoint, ShimCommands, ShimError
@@ -76,7 +76,9 @@ class Driver:
             source.calls, source.guest_calls, int(shim.identity.get("build") or 0), self._normalize,
             self._timeline.done, delays, source.is_linux, source.boot_seconds,
         )  # fmt: skip
-        self._jobs = ReplayedJobs(self._directory, source.jobs, self._normalize_all) if source.jobs else None
+        self._jobs = None
+        if source.jobs:
+            self._jobs = ReplayedJobs(self._directory, source.jobs, self._normalize_all, self._timeline.done)
         self._outcome = Outcome(shim, calls=len(source.calls), guest_calls=len(source.guest_calls))
         self._lock = threading.Lock()
 
@@ -113,6 +115,8 @@ class Driver:
                 job_differences = self._jobs.differences()
         finally:
             shim.kill()
+            if self._jobs is not None:
+                self._jobs.close()
             events.close()
             service.close()
             streams.close()
@@ -294,6 +298,8 @@ def _ends(source: Replayable) -> list[tuple[int, object]]:
     found: list[tuple[int, object]] = [(one.end, one) for one in source.requests if one.end]
     found += [(one.end, one) for one in source.calls if one.end and not one.is_incidental]
     found += [(one.end, one) for one in source.guest_calls if one.end and one.procedure != WAIT]
+    # Not their ends: a process may exit before the call that terminates it returns.
+    found += [(one["begin"], one) for one in source.jobs if one["function"] not in INCIDENTAL]
     found += [(one.time, one) for one in source.events]
     return found + [(one.time, one) for one in source.published]
 

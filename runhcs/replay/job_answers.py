@@ -1,8 +1,8 @@
 """The recorded answers of jobs, in the shim that is replayed: host process containers use no HCS.
 
 `install` replaces the functions of `shim.platform.jobs`. No process is started, no user is created, nothing is mounted.
-Calls that were made are reported in a file, which the driver compares with the recording. Exits come from the driver,
-as datagrams to a socket.
+Calls that were made are reported in a file, which the driver compares with the recording, and by a datagram when they
+are answered. Exits come from the driver, as datagrams.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from shim.platform.exit_event import ExitEvent
 from shim.platform.job_types import GENERAL_FAILURE, Identity, JobError, Launch, Limits
 from shim.recording.job_calls import CREATE, ENVIRONMENT, FUNCTIONS, SET_LIMITS, SPAWN, plain
 
-ANSWERS, REPORT, SOCKET = "jobs.json", "jobs.report", "jobs.sock"
+ANSWERS, REPORT = "jobs.json", "jobs.report"
+# Where the shim gets events, and where the driver gets the number of each call that has been answered.
+SOCKET, DONE_SOCKET = "jobs.sock", "jobs.done"
 # An exit waits so long for the start of its process.
 PATIENCE = 30.0
 _MAX_EVENT = 4096
@@ -34,7 +36,8 @@ class Answers:
         with open(os.path.join(directory, ANSWERS), encoding="utf-8") as file:
             content = json.load(file)
         self._delays = bool(content["delays"])
-        self._entries: list[Entry | None] = content["entries"]
+        self._entries: list[Entry] = content["entries"]
+        self._used: set[int] = set()
         self._directory = directory
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -44,11 +47,14 @@ class Answers:
 
     def call(self, function: str, arguments: tuple[Any, ...], job: int = 0, process: int = 0) -> Entry:
         """The recorded call. Raises what was raised then, or JobError if there is none."""
-        found = self._take(function, plain(list(arguments)), job, process)
-        if found is None:
+        index = self._take(function, plain(list(arguments)), job, process)
+        if index is None:
             raise JobError(GENERAL_FAILURE, f"the recording has no answer to {function}")
+        found = self._entries[index]
         if self._delays:
             time.sleep(max(0, found["end"] - found["begin"]) / 1e9)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as done:
+            done.sendto(str(index).encode(), os.path.join(self._directory, DONE_SOCKET))
         if "error" in found:
             raise JobError(*found["error"])
         if "os_error" in found:
@@ -58,10 +64,10 @@ class Answers:
             )
         return found
 
-    def _take(self, function: str, arguments: list[Any], job: int, process: int) -> Entry | None:
+    def _take(self, function: str, arguments: list[Any], job: int, process: int) -> int | None:
         with self._lock:
             for index, entry in enumerate(self._entries):
-                if entry is None or entry["function"] != function:
+                if index in self._used or entry["function"] != function:
                     continue
                 if function == CREATE:
                     is_this = entry["arguments"][:1] == arguments[:1]
@@ -70,9 +76,9 @@ class Answers:
                 else:
                     is_this = (entry["job"], entry["process"]) == (job, process)
                 if is_this:
-                    self._entries[index] = None
+                    self._used.add(index)
                     self._report({"index": index, "arguments": arguments})
-                    return entry
+                    return index
             self._report({"index": None, "function": function, "arguments": arguments})
             return None
 

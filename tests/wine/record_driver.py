@@ -76,7 +76,7 @@ def host_process(program: str, directory: str) -> Any:
     """A host process container, which uses a job instead of HCS."""
     recording = Recording(directory)
     events = Events("record_host_process")
-    shim = JobShim(program, directory, "hostprocess", f"cmd /c rem {SECRET}& exit 9", events)
+    shim = JobShim(program, directory, "hostprocess", f"cmd /c set X={SECRET}& exit 9", events)
     task = shim.start()
     task.create()
     task.start()

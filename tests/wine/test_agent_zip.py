@@ -11,6 +11,7 @@ import windows_agent
 import windows_packages
 
 from runhcs.agent_zip import FOLDER
+from tests.support.otlp import OtlpReceiver
 from tests.wine.agent_checks import check_observed
 from tests.wine.conftest import Machine, agent_distribution
 
@@ -36,6 +37,32 @@ def test_help_and_errors_are_those_of_the_agent(node: Machine) -> None:
     assert done.returncode == 0 and b"--listen" in done.stdout, done.stdout
     done = node.run(r"C:\agent_node\runhcs.exe", "agent", "--listen", "nowhere")
     assert done.returncode != 0 and b"nowhere" in done.stdout, done.stdout
+
+
+# With the exporter that `runhcs agent` chooses. The SDK finds its parts by the metadata of installed packages.
+EXPORT = """
+import os, sys
+os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"], os.environ["OTEL_EXPORTER_OTLP_PROTOCOL"] = sys.argv[1:]
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from runhcs.agent.exporter import from_environment
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(from_environment()))
+provider.get_tracer("test").start_span("from windows").end()
+provider.shutdown()
+"""
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_traces_are_exported(node: Machine, protocol: str) -> None:
+    receiver = OtlpReceiver(http=protocol != "grpc")
+    try:
+        python = rf"C:\agent_node\{FOLDER}\python.exe"
+        done = node.run(python, "-I", "-B", "-c", EXPORT, receiver.endpoint, protocol)
+        assert done.returncode == 0, done.stdout.decode(errors="replace")
+        assert [span.name for span in receiver.spans] == ["from windows"]
+    finally:
+        receiver.close()
 
 
 def test_sbom_lists_every_file_and_cpython_is_as_published() -> None:

@@ -37,6 +37,17 @@ def queries() -> dict[str, str]:
     return {name: text.replace("$__rate_interval", "1m").replace("$instance", ".*") for name, text in found.items()}
 
 
+def legends() -> list[tuple[str, str, str]]:
+    """The title of a panel, its query, and each label that its legend shows."""
+    dashboard = json.loads((DEPLOY / "dashboard.json").read_text())
+    return [
+        (panel["title"], target["expr"], label)
+        for panel in dashboard["panels"]
+        for target in panel.get("targets", ())
+        for label in re.findall(r"\{\{\s*(\w+)\s*\}\}", target["legendFormat"])
+    ]
+
+
 def alerts() -> dict[str, str]:
     groups = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"]
     return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
@@ -86,6 +97,12 @@ def test_every_query_has_a_result_and_every_label_exists(scrape: dict[str, list[
             assert metric in scrape, f"{name}: {metric} is not served"
             known = {label for sample in scrape[metric] for label in sample.labels} | set(ADDED)
             assert labels <= known, f"{name}: {metric} has no label {labels - known}"
+    for title, query, label in legends():
+        if by := re.findall(r"\bby \(([^)]*)\)", query):
+            shown = {name.strip() for name in by[0].split(",")}
+        else:
+            shown = {one for metric in labels_of(query) for sample in scrape[metric] for one in sample.labels}
+        assert label in shown | set(ADDED), f"{title}: its legend shows {label}, and its result has {shown}"
     series = [
         {"series": f"{name}{json_labels({**sample.labels, **ADDED})}", "values": values(name, sample.value)}
         for name, samples in scrape.items()

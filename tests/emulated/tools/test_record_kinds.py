@@ -14,7 +14,7 @@ from shim.ttrpc.status import StatusError
 from tests.emulated.task.test_sandbox_service import FOREVER, Sandbox
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
-from tests.support.hostprocess import SLEEP_LOOP, Jobs, groups
+from tests.support.hostprocess import INHERIT_USER, SLEEP_LOOP, Jobs, groups
 from tests.support.lcow_image import make_base_layer
 from tests.support.linux_shims import SLEEP, LinuxShims
 from tests.support.recording import Recording
@@ -218,6 +218,26 @@ def test_host_process_container(tools: ToolShims, jobs: Jobs, record: Record) ->
     assert [one["response"]["exit_status"] for one in answers(found, "Wait")] == [6, status]
 
 
+def test_pod_of_host_process_containers(tools: ToolShims, jobs: Jobs, record: Record) -> None:
+    """Its sandbox has no job."""
+
+    def of_pod(role: str) -> dict[str, str]:
+        return {"io.kubernetes.cri.container-type": role, "io.kubernetes.cri.sandbox-id": "pod", INHERIT_USER: "true"}
+
+    recording = record("--new")
+    pod = tools.start("pod", jobs.spec("pause.exe", annotations=of_pod("sandbox")))
+    pod.create(rootfs=jobs.rootfs)
+    pod.start()
+    workload = jobs.run_detached("c1", user="", annotations=of_pod("container"))
+    workload.kill(9)
+    status = workload.wait().exit_status
+    workload.delete()
+    end_pod(pod)
+    recording.stop()
+    waited = answers(replay(tools, recording.path), "Wait")
+    assert [one["response"].get("exit_status", 0) for one in waited] == [status, 0]
+
+
 def test_failure_of_a_job_is_reproduced(tools: ToolShims, jobs: Jobs, record: Record) -> None:
     recording = record("--new")
     shim = tools.start("c1", jobs.spec("sh", user="no-such-user"))
@@ -228,9 +248,10 @@ def test_failure_of_a_job_is_reproduced(tools: ToolShims, jobs: Jobs, record: Re
     recording.stop()
     failed = answers(replay(tools, recording.path), "Create")[0]
     assert failed["error"] == [raised.value.code, raised.value.message]
-    # As if the recorded shim had made another call.
-    recording.path.write_text(recording.path.read_text().replace('"function":"log_on"', '"function":"other"'))
+    # As if the recorded shim had logged on another user.
+    lines = recording.path.read_text().splitlines(keepends=True)
+    changed = [one.replace("no-such-user", "other-user") if '"function":"log_on"' in one else one for one in lines]
+    recording.path.write_text("".join(changed))
     done = tools.run_tool("replay", str(recording.path))
     assert done.returncode == DIFFERENT, done.stderr
-    assert "differs: job log_on: the recording has no such call" in done.stdout
-    assert "differs: job other: the replay has no such call" in done.stdout
+    assert "differs: job log_on: other arguments" in done.stdout and "other-user" in done.stdout
