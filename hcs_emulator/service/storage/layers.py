@@ -6,7 +6,7 @@ itself. A VHD is a marker file, and its content is the directory of the same nam
 creates an empty disk.
 
     CreateSandboxLayer    creates the marker and the content directory
-    ActivateLayer         gives the scratch a volume: \\\\?\\Volume{guid}\\
+    ActivateLayer         gives the scratch a volume: \\\\?\\Volume{guid}, without a backslash at its end
     PrepareLayer          mounts the parents with the scratch over them at <emulator directory>/volumes/<guid>
     UnprepareLayer        unmounts
     DeactivateLayer       removes the volume
@@ -177,7 +177,7 @@ class Layers:
         layer = self._existing(path)
         volume = self._by_layer.get(layer)
         if volume is not None:
-            return f"\\\\?\\Volume{{{volume.guid}}}\\"
+            return f"\\\\?\\Volume{{{volume.guid}}}"
         return "" if os.path.exists(os.path.join(layer, SANDBOX)) else layer
 
     def mount_union(self, target: str, parents: list[str], disk: str) -> None:

@@ -37,8 +37,8 @@ def layers(tmp_path: Path) -> list[str]:
 
 
 def volume_directory(emulator: Emulator, path: str) -> Path:
-    assert path.startswith("\\\\?\\Volume{") and path.endswith("}\\")
-    return emulator.directory / "volumes" / path[11:-2]
+    assert path.startswith("\\\\?\\Volume{") and path.endswith("}")
+    return emulator.directory / "volumes" / path[11:-1]
 
 
 def test_scratch_layer_lifecycle(
@@ -86,7 +86,7 @@ def test_container_uses_its_volume_as_root_and_locks_it(
     client.ok("CreateSandboxLayer", scratch, None, *layers)
     client.ok("ActivateLayer", scratch)
     path = client.ok("GetLayerMountPath", scratch).text
-    storage = {"Layers": [{"Id": layers[0], "Path": layers[1]}], "Path": path}
+    storage = {"Layers": [{"Id": layers[0], "Path": layers[1]}], "Path": f"{path}\\"}
     unprepared = client.call("HcsCreateComputeSystem", "rooted", documents.container(Storage=storage))
     assert unprepared.hresult == 0x80070002
     client.ok("PrepareLayer", scratch, *layers)
