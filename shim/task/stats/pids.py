@@ -9,6 +9,7 @@ from __future__ import annotations
 from shim.api import runc_options, runhcs_options
 from shim.api.packing import pack
 from shim.api.types import ProcessInfo
+from shim.task.process import ZERO_TIME
 from shim.task.stats.hcs_time import timestamp
 
 TYPE_CHECKING = False
@@ -38,7 +39,8 @@ def _runhcs_info(entry: Document, exec_id: str) -> ProcessInfo:
     pid = entry.get("ProcessId", 0)
     details = runhcs_options.ProcessDetails(
         image_name=entry.get("ImageName", ""),
-        created_at=timestamp(entry.get("CreateTimestamp", "")),
+        # As Microsoft's shim sends it if there is none: Linux guests report no times.
+        created_at=timestamp(entry.get("CreateTimestamp", "")) or ZERO_TIME,
         kernel_time_100_ns=entry.get("KernelTime100ns", 0),
         memory_commit_bytes=entry.get("MemoryCommitBytes", 0),
         memory_working_set_private_bytes=entry.get("MemoryWorkingSetPrivateBytes", 0),

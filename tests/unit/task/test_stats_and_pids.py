@@ -229,6 +229,16 @@ class TestPids:
         assert runhcs_options.ProcessDetails.decode(exec_.value).exec_id == "e1"
         assert runhcs_options.ProcessDetails.decode(child.value).exec_id == ""
 
+    def test_process_without_creation_time_has_the_zero_time(
+        self, shim: Harness, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As Microsoft's shim sends it: Linux guests report no times."""
+        monkeypatch.setattr("shim.task.stats.collect.accepts_runhcs_process_details", lambda: True)
+        shim.run()
+        shim.containers["c1"].answers["ProcessList"] = [{"ProcessId": 100}]
+        ((_, init),) = pids(shim)
+        assert runhcs_options.ProcessDetails.decode(init.value).created_at == Timestamp(seconds=-62135596800)
+
 
 class TestUpdate:
     @pytest.mark.parametrize(
