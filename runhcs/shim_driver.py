@@ -66,6 +66,11 @@ class EventEndpoint:
         """The topics without their common prefix."""
         return [topic.removeprefix(TASKS) for topic in self.topics]
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether some shim is connected; otherwise all events that were sent have been received."""
+        return bool(self._server.connections())
+
     def expect(self, count: int, timeout: float) -> list[str]:
         """The kinds, once there are so many, or after a timeout."""
         wait_until(lambda: len(self.topics) >= count, timeout)

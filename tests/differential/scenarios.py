@@ -1,7 +1,7 @@
 """Strategies for cases: specs, options, annotations and sequences of calls, in the format of `tests.parity.scenarios`.
 
 A case must give the same result in every run with the same shim. So its init runs until it is killed, and each kill is
-followed by a wait.
+followed by a wait. Two calls at the same time (`pair`) are such that their order does not change a response.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from shim.oci.annotations.schema import APPLIED, TEXT
 from shim.oci.annotations.table import module_rows
 from tests.parity.scenarios import EXEC, HYPERVISOR, SLEEP
 
-# Pods, host process containers, and annotations that name files or systems are cases of `tests.parity.scenarios`.
+# Annotations that name files or systems are cases of `tests.parity.scenarios`. Microsoft's shim has no ShimScope.
 _NOT_GENERATED = (
     "io.kubernetes.", "microsoft.com/", "kerneldrivers", "service-table", "sandbox-os-version", "-id", ".id",
+    "shim-scope",
 )  # fmt: skip
 VALUES = ("true", "false", "True", "1", "0", "2", "", "abc", "100", "512", "10000", "4294967296", "1.5", " 1")
 
@@ -86,14 +87,42 @@ def annotations(draw: st.DrawFn, in_vm: bool) -> dict[str, str]:
     return draw(st.dictionaries(st.sampled_from(names), st.sampled_from(VALUES), max_size=3))
 
 
+# Calls of two clients at the same time.
+_PAIRS = (
+    "state&pids", "state&stats", "pids&stats", "update&state", "update&stats", "update&pids", "connect&stats",
+    "checkpoint&state", "resume&stats", "resize&state", "closeio&pids",
+)  # fmt: skip
+_EXEC_PAIRS = (
+    ("exec:e3&exec:e4", "exec:e3&state", "exec:e3&pids", "exec:e3&stats"),
+    ("run:e3&run:e4", "run:e3&stats", "run:e3&state", "run:e3&update", "run:e3&kill:e4,9"),
+    ("kill:e3,9&kill:e4,9", "kill:e3,9&stats", "kill:e3,9&update"),
+    ("delete:e3&delete:e4", "delete:e3&state", "delete:e3&stats"),
+)
+
+
 @st.composite
-def steps(draw: st.DrawFn) -> list[str]:
+def pairs(draw: st.DrawFn) -> list[str]:
+    """Two different calls at the same time, while the init runs: one pair, or a pair in each state of two execs."""
+    if draw(st.booleans()):
+        return [f"pair:{draw(st.sampled_from(_PAIRS))}"]
+    execs, runs, kills, deletes = (draw(st.sampled_from(choice)) for choice in _EXEC_PAIRS)
+    found = [f"pair:{execs}", *([] if "e4" in execs else ["exec:e4"]), f"pair:{runs}"]
+    if "kill:e4" not in runs and "run:e4" not in runs:
+        found.append("run:e4")
+    found += [f"pair:{kills}", "wait:e3", *([] if "e4" in kills else ["kill:e4,9"]), "wait:e4", f"pair:{deletes}"]
+    return found
+
+
+@st.composite
+def steps(draw: st.DrawFn, not_started: bool = True) -> list[str]:
     """Calls in the states that a task goes through: created, running, stopped, deleted."""
     anytime = ["state", "checkpoint", "resize", "closeio", "connect", "client"]
     found = ["start", "connect", "create", *draw(st.lists(st.sampled_from([*anytime, "exec:e0"]), max_size=2))]
-    if draw(st.sampled_from([True, True, True, True, False])):
+    if not not_started or draw(st.sampled_from([True, True, True, True, False])):
         found.append(draw(st.sampled_from(["run", "run", "run", "both:run"])))
         found += _while_running(draw, [*anytime, "run", "delete", "pids", "stats", "resume", "update", "both:state"])
+        if draw(st.sampled_from([True, False, False])):
+            found += draw(pairs())
         found += ["kill:,9", "wait"]
         after = [*anytime, "kill:,9", "exec:e9", "run", "wait", "state:e1"]
         found += draw(st.lists(st.sampled_from(after), max_size=4))
@@ -144,7 +173,7 @@ def specs(draw: st.DrawFn, in_vm: bool) -> dict[str, Any]:
 
 
 _SLEEPING = {**EXEC, **SLEEP}
-_EXECS = {"e0": _SLEEPING, "e1": _SLEEPING, "e2": _SLEEPING, "e9": _SLEEPING}
+_EXECS = dict.fromkeys(("e0", "e1", "e2", "e3", "e4", "e9"), _SLEEPING)
 _TYPE, _SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"
 # Calls of HCS that fail once, where both shims have to undo what they did before.
 _FAULTS = (
@@ -169,7 +198,7 @@ def failing_scenarios(draw: st.DrawFn) -> dict[str, Any]:
     in_vm = draw(st.sampled_from([False, False, True]))
     options = dict(HYPERVISOR) if in_vm else None
     fail = draw(st.sampled_from(_FAULTS))
-    return {"spec": _plain(in_vm), "steps": draw(steps()), "options": options, "execs": _EXECS, "fail": fail}
+    return {"spec": plain(in_vm), "steps": draw(steps()), "options": options, "execs": _EXECS, "fail": fail}
 
 
 @st.composite
@@ -179,7 +208,7 @@ def crashing_scenarios(draw: st.DrawFn) -> dict[str, Any]:
     options = dict(HYPERVISOR) if in_vm else None
     before = draw(st.sampled_from([[], ["run"], ["run", "exec:e1", "run:e1"], ["run", "kill:,9", "wait"]]))
     found = ["start", "connect", "create", *before, "killshim", "deletecmd"]
-    return {"spec": _plain(in_vm), "steps": found, "options": options, "execs": _EXECS}
+    return {"spec": plain(in_vm), "steps": found, "options": options, "execs": _EXECS}
 
 
 @st.composite
@@ -188,7 +217,7 @@ def pods(draw: st.DrawFn) -> list[dict[str, Any]]:
     what Microsoft's shim has leaked if the first was refused."""
     in_vm = draw(st.booleans())
     options = dict(HYPERVISOR) if in_vm else None
-    sandbox = {**_plain(in_vm), "annotations": {_TYPE: "sandbox", _SANDBOX: "POD"}}
+    sandbox = {**plain(in_vm), "annotations": {_TYPE: "sandbox", _SANDBOX: "POD"}}
     found: list[dict[str, Any]] = [
         {"spec": sandbox, "steps": ["start", "connect", "create", "run", "state"], "options": options}
     ]
@@ -199,7 +228,7 @@ def pods(draw: st.DrawFn) -> list[dict[str, Any]]:
     return [*found, {"spec": sandbox, "steps": end, "options": options}]
 
 
-def _plain(in_vm: bool) -> dict[str, Any]:
+def plain(in_vm: bool) -> dict[str, Any]:
     """A spec that both shims accept."""
     windows = {"layerFolders": None, "ignoreFlushesDuringBoot": True, **({"hyperv": {}} if in_vm else {})}
     process = {"user": {"username": "ContainerUser"}, "cwd": "C:\\", **SLEEP}

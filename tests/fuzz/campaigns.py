@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.emulated.model.ledger_driver import LedgerHost
-from tests.emulated.model.programs import crashes, endings, exit_codes, programs
-from tests.emulated.model.task_driver import Host, Round
+from tests.emulated.model.places import HYPERVISOR, PODS, PROCESS
+from tests.emulated.model.programs import crashes, endings, exit_codes, pods, programs
+from tests.emulated.model.task_driver import Host, Member, Round
 from tests.fuzz import coverage_guided
 from tests.fuzz.native_targets import TARGETS
 from tests.fuzz.parsers import PARSERS
@@ -52,7 +53,8 @@ def _shims() -> Iterator[tuple[Emulator, Shims]]:
 
 @contextmanager
 def task_model() -> Iterator[RunBatch]:
-    """Programs of calls against the model of the task API. A step is a call, or another action of a client."""
+    """Programs of calls against the model of the task API: containers on the host, in a VM, in pods. A step is a call,
+    or another action of a client."""
     with _shims() as (emulator, shims):
         host = Host(emulator, shims)
 
@@ -61,11 +63,18 @@ def task_model() -> Iterator[RunBatch]:
 
             @seed(number)
             @_SETTINGS
-            @given(programs(LONGEST), exit_codes, endings)
-            def run(rounds: Sequence[Round], program: int | None, ending: str) -> None:
-                host.run(rounds, program, ending)
+            @given(programs(LONGEST), exit_codes, endings, st.sampled_from([PROCESS, PROCESS, HYPERVISOR]))
+            def run(rounds: Sequence[Round], program: int | None, ending: str, kind: str) -> None:
+                host.run(rounds, program, ending, kind)
+
+            @seed(number)
+            @settings(_SETTINGS, max_examples=BATCH // 3)
+            @given(st.sampled_from(PODS), pods(LONGEST), endings)
+            def run_pods(kind: str, members: Sequence[Member], ending: str) -> None:
+                host.run_pod(kind, members, ending)
 
             run()
+            run_pods()
             return host.steps - before
 
         try:
@@ -99,33 +108,37 @@ def ledger_model() -> Iterator[RunBatch]:
 def differential() -> Iterator[RunBatch]:
     """Generated cases through Microsoft's shim and ours. A step is one case with three shims. Needs what tests/wine
     needs. Differences are printed; the run continues, and fails at its end."""
+    from tests.differential.host_process_scenarios import host_process_scenarios
     from tests.differential.linux_scenarios import failing_linux_scenarios, linux_pods, linux_scenarios
-    from tests.differential.machines import Machines
-    from tests.differential.scenarios import crashing_scenarios, failing_scenarios, pods, scenarios
+    from tests.differential.machines import SMALLEST, Machines
+    from tests.differential.scenarios import crashing_scenarios, failing_scenarios, scenarios
+    from tests.differential.scenarios import pods as windows_pods
 
     machines = Machines()
     found: list[str] = []
-    single = st.one_of(scenarios(), scenarios(), linux_scenarios())
+    single = st.one_of(scenarios(), scenarios(), scenarios(), linux_scenarios(), host_process_scenarios())
+    failing = st.one_of(failing_scenarios(), failing_linux_scenarios(), crashing_scenarios())
 
     def run_batch(number: int) -> int:
         cases = 0
 
         @seed(number)
-        @settings(_SETTINGS, max_examples=3, phases=(Phase.generate,))
+        @settings(_SETTINGS, max_examples=4, phases=(Phase.generate,))
         @given(
             st.lists(single, min_size=5, max_size=5),
-            st.one_of(pods(), linux_pods()),
-            st.one_of(failing_scenarios(), failing_linux_scenarios(), crashing_scenarios()),
+            st.one_of(windows_pods(), linux_pods()),
+            st.lists(failing, min_size=2, max_size=2),
         )
-        def run(batch: list[dict[str, Any]], pod: list[dict[str, Any]], failing: dict[str, Any]) -> None:
+        def run(batch: list[dict[str, Any]], pod: list[dict[str, Any]], faults: list[dict[str, Any]]) -> None:
             nonlocal cases
             if all(one == batch[0] for one in batch):
                 return  # hypothesis begins every seed with the simplest cases
-            cases += len(batch) + 2
-            runs = (machines.run_and_shrink(batch), machines.run_pod(pod), machines.run_and_shrink([failing]))
-            for difference in chain.from_iterable(runs):
-                found.append(difference)
-                print(f"difference, seed {number}: {difference}", flush=True)
+            cases += len(batch) + 1 + len(faults)
+            runs = (machines.run_and_shrink([*batch, *faults]), machines.run_and_shrink_pod(pod))
+            for text in chain.from_iterable(runs):
+                if not text.startswith(SMALLEST):
+                    found.append(text)
+                print(f"difference, seed {number}: {text}", flush=True)
 
         run()
         return cases

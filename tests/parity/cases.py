@@ -44,6 +44,11 @@ class Case:
         return "attach" in self.run["steps"]
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether two different calls are made at the same time: the order of their calls of HCS is not determined."""
+        return any(step.startswith("pair:") for step in self.run["steps"])
+
+    @property
     def pod(self) -> str:
         annotations = self.spec.get("annotations") or {}
         return str(annotations.get(SANDBOX_ID, ""))

@@ -62,9 +62,11 @@ def _code(answer: dict[str, Any]) -> str:
     return str(answer.get("code") or "OK")
 
 
-def calls(recorded: list[Call], ours: list[Call]) -> list[str]:
+def calls(recorded: list[Call], ours: list[Call], in_order: bool = True) -> list[str]:
     """Missing calls (`-`), additional calls (`+`), and differences of documents."""
     differences = []
+    if not in_order:
+        recorded, ours = (sorted(one, key=lambda call: call.key) for one in (recorded, ours))
     matcher = difflib.SequenceMatcher(None, [call.key for call in recorded], [call.key for call in ours], False)
     for operation, first, last, our_first, our_last in matcher.get_opcodes():
         if operation == "equal":

@@ -23,8 +23,8 @@ def of(
         if LOG_FORWARDING not in calls.capabilities(case.calls):
             # The guest of the recording does not support it, so Microsoft's shim did not request it.
             our_guest = [call for call in our_guest if not _forwards_logs(call)]
-        lines += [f"hcs {line}" for line in compare.calls(their_hcs, our_hcs)]
-        lines += [f"guest {line}" for line in compare.calls(their_guest, our_guest)]
+        lines += [f"hcs {line}" for line in compare.calls(their_hcs, our_hcs, not case.has_pairs)]
+        lines += [f"guest {line}" for line in compare.calls(their_guest, our_guest, not case.has_pairs)]
     return [normalize(case, line) for line in lines]
 
 
@@ -41,6 +41,8 @@ def outline(case: Case) -> list[str]:
         lines.append("linux container")
         if not case.pod and ((case.spec.get("process") or {}).get("user") or {}).get("username"):
             lines.append("standalone user by name")
+    if (case.spec.get("annotations") or {}).get("microsoft.com/hostprocess-container"):
+        lines.append("host process container")
     if str(case.run.get("fail") or "").partition("@")[0].endswith("=crash"):
         lines.append("crash of the guest")
     return [f"case {case.name}", *(normalize(case, line) for line in lines)]

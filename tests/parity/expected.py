@@ -82,6 +82,8 @@ EXPECTED = (
     ),
     Expected(REFUSED_EARLIER, r"hcs - GetLayerMountPath"),
     Expected(REFUSED_EARLIER, r"(hcs|guest) - .*", given=(REFUSED,)),
+    # Of two such calls, the one for another disk is missing.
+    Expected(REFUSED_EARLIER, r"hcs GrantVmAccess: it is .*", given=(REFUSED,)),
     Expected(CLEANED_UP, r"hcs \+ HcsOpenComputeSystem <id>@vm", given=(REFUSED,)),
     Expected(
         CLEANED_UP, r"hcs \+ Hcn(OpenNamespace|ModifyNamespace {2}Remove {2}Endpoint|DeleteNamespace)", given=(REFUSED,)
@@ -103,6 +105,21 @@ EXPECTED = (
     ),
     Expected("An invalid option is InvalidArgument", r"answer Create: code Unknown, here InvalidArgument"),
     Expected("Unsupported container types", r"answer Create: code Unknown, here Unimplemented"),
+    Expected(
+        "Host process containers can be updated",
+        r"answer Update: code Unknown, here (OK|Unimplemented)",
+        given=(r"host process container",),
+    ),
+    Expected(
+        "A VM is closed when its container cannot start",
+        r"answer Update: code (OK|Unimplemented), here Unknown",
+        given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
+    ),
+    Expected(
+        "A killed host process exits with 4294967295",
+        r"answer (Wait\(.*\)|Delete\(.*\)|State): exitStatus is 1, here 4294967295",
+        given=(r"host process container",),
+    ),
     Expected(
         EXECS_FIRST,
         r"answer (Wait\(.+\)|Delete\(.+\)|State): exitStatus is \d+, here 4294967295",
@@ -195,6 +212,12 @@ EXPECTED = (
     Expected(DELETE, r"answer delete-cmd: .*", (r"answer delete-cmd OK",)),
     Expected(DELETE, r"hcs - HcsOpenComputeSystem <id>", given=(r"answer delete-cmd OK",)),
     Expected(DELETE, r"hcs \+ HcsShutDownComputeSystem <id>", given=(r"answer delete-cmd OK",)),
+    # The VM, which the Go shim does not look for, and a system that HCS has not terminated yet after the shim's crash.
+    Expected(
+        DELETE,
+        r"hcs \+ Hcs(Open|Terminate|Close)ComputeSystem <id>(@vm)?|hcs \+ HcsSetComputeSystemCallback <id>(@vm)?",
+        given=(r"answer delete-cmd OK",),
+    ),
     Expected("A missed exit is polled", r"hcs \+ HcsGetProcessProperties <pid>"),
     Expected(
         GUEST_NETWORK,

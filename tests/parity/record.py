@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.parity import calls
 from tests.parity.cases import CASES
+from tests.parity.driver_process import DriverProcess
 from tests.parity.environment import (
     TOOL,
     create_files,
@@ -32,6 +34,10 @@ from tests.parity.scenarios import SCENARIOS
 from tests.wine.conftest import ROOT, Machine, go_programs, with_pdeathsig
 
 BUILD = "18362"
+# While a shim runs: how long it makes no call until its calls are complete. After its exit: how long the emulator may
+# take to close its handles.
+SETTLE_SECONDS = 0.5
+RELEASE_SECONDS = 5.0
 LINUX_CAPABILITIES = (
     "NamespaceAddRequestSupported", "SignalProcessSupported", "DumpStacksSupported", "DeleteContainerStateSupported",
 )  # fmt: skip
@@ -45,6 +51,7 @@ class RecordingMachine(Machine):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self._networks: set[str] = set()
+        self._drivers: dict[str, DriverProcess] = {}
 
     @property
     def journal(self) -> Path:
@@ -65,6 +72,8 @@ class RecordingMachine(Machine):
 
     def create_case_files(self) -> None:
         create_pipe(self.emulator)
+        # Without the bind filter Microsoft's shim needs no silo, which Wine lacks, for a host process container.
+        (self.drive / "windows" / "system32" / "bindfltapi.dll").unlink()
         (self.drive / "hcsshim").mkdir()
         shutil.copy(go_programs("hcsshim") / PROGRAM, self.drive / "hcsshim")
         for path in ("bundles", "snapshots"):
@@ -79,43 +88,77 @@ class RecordingMachine(Machine):
         self, scenarios: dict[str, dict[str, Any]], program: str = MICROSOFT
     ) -> dict[str, dict[str, Any]]:
         """The recorded cases by name: one, or those of a pod, with this shim."""
-        requests = [{"id": name, "rootfs": rootfs(name), **scenario} for name, scenario in scenarios.items()]
-        for request in requests:
-            if "linux" in request["spec"]:
-                create_scratch(self.drive, request["spec"], request["rootfs"])
-        create_networks([scenario["spec"] for scenario in requests], self.environment, self._networks)
-        first = next(iter(scenarios))
-        request_file, result_file = (self.drive / "bundles" / f"{first}.{kind}" for kind in ("scenarios", "results"))
-        request_file.write_text(json.dumps({"scenarios": requests, "journal": _seen_from_wine(self.journal)}))
-        if text := requests[0].get("fail"):
-            self._control("fault-add", **fault(text))
-        done = self.run(
-            r"C:\python\python.exe",
-            _seen_from_wine(ROOT / "tests/parity/record_driver.py"),
-            program,
-            *(rf"C:\bundles\{path.name}" for path in (request_file, result_file)),
-        )
-        self._control("fault-clear")
-        assert result_file.exists(), done.stdout.decode(errors="replace")
-        journal = [json.loads(line) for line in self.journal.read_text().splitlines()]
-        recorded = {}
-        for name, scenario, response in zip(scenarios, requests, json.loads(result_file.read_text()), strict=True):
-            members = ("options", "rootfs", "steps", "execs", "updates", "environment")
-            run = {key: scenario.get(key) for key in members if scenario.get(key)}
-            run |= {"results": response["results"], "scenario": scenario["id"], "fail": scenario.get("fail", "")}
-            lines = journal[slice(*response["lines"])]
-            seen = calls.replayed(lines, self._recorded)
-            written = _written(*seen, "linux" in scenario["spec"])
-            recorded[name] = {"spec": scenario["spec"], "run": run, "calls": written}
-        return recorded
+        group = next(iter(scenarios))
+        last = next(reversed(scenarios))
+        return {name: self.record_one(group, name, one, program, name == last) for name, one in scenarios.items()}
 
-    def _control(self, command: str, **arguments: Any) -> None:
+    def record_one(
+        self, group: str, name: str, scenario: dict[str, Any], program: str = MICROSOFT, is_last: bool = True
+    ) -> dict[str, Any]:
+        """One case. Scenarios of one pod have the same group, and are recorded in sequence."""
+        scenario = {"id": name, "rootfs": rootfs(name), **scenario}
+        if "linux" in scenario["spec"]:
+            create_scratch(self.drive, scenario["spec"], scenario["rootfs"])
+        create_networks([scenario["spec"]], self.environment, self._networks)
+        begin = self._journal_size()
+        if text := scenario.get("fail"):
+            self.control("fault-add", **fault(text))
+        try:
+            results = self._driver(program, group).run(group, scenario, self.drive / "bundles" / f"{name}.results")
+        finally:
+            self.control("fault-clear")
+        self._expect_end_of_calls(is_last)
+        members = ("options", "rootfs", "steps", "execs", "updates", "environment")
+        run = {key: scenario.get(key) for key in members if scenario.get(key)}
+        run |= {"results": results, "scenario": scenario["id"], "fail": scenario.get("fail", "")}
+        with self.journal.open("rb") as file:
+            file.seek(begin)
+            lines = [json.loads(line) for line in file]
+        written = _written(*calls.replayed(lines, self._recorded), "linux" in scenario["spec"])
+        return {"spec": scenario["spec"], "run": run, "calls": written}
+
+    def left(self) -> list[str]:
+        """Compute systems that exist."""
+        return sorted(str(system["Id"]) for system in self.control("status")["systems"])
+
+    def close_drivers(self) -> None:
+        for driver in self._drivers.values():
+            driver.close()
+        self._drivers.clear()
+
+    def tear_down(self) -> None:
+        self.close_drivers()
+        super().tear_down()
+
+    def _driver(self, program: str, group: str) -> DriverProcess:
+        if program in self._drivers and self._drivers[program].is_exhausted(group):
+            self._drivers.pop(program).close()
+        if program not in self._drivers:
+            self._drivers[program] = DriverProcess(self, program)
+        return self._drivers[program]
+
+    def _journal_size(self) -> int:
+        return self.journal.stat().st_size if self.journal.exists() else 0
+
+    def _expect_end_of_calls(self, is_last: bool) -> None:
+        """The journal is complete: no shim has a handle, or, while one runs, there is no call for a while."""
+        if is_last:
+            _wait(lambda: self.control("status")["handles"] == 0)
+        size = -1
+        while size != self._journal_size():
+            size = self._journal_size()
+            if not is_last:
+                time.sleep(SETTLE_SECONDS)
+            self.control("status")  # answered after the calls that arrived before
+
+    def control(self, command: str, **arguments: Any) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(str(self.emulator / "control.sock"))
             connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
-            response = json.loads(connection.makefile().readline())
+            response: dict[str, Any] = json.loads(connection.makefile().readline())
         assert response["ok"], response
+        return response
 
     def _recorded(self, value: Any) -> Any:
         if isinstance(value, dict):
@@ -131,8 +174,11 @@ class RecordingMachine(Machine):
         )
 
 
-def _seen_from_wine(path: Path) -> str:
-    return "Z:" + str(path).replace("/", "\\")
+def _wait(condition: Callable[[], bool]) -> None:
+    """For what a shim does not always do: what follows shows what it did not."""
+    deadline = time.monotonic() + RELEASE_SECONDS
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def rootfs(name: str) -> list[dict[str, Any]]:

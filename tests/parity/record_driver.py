@@ -1,7 +1,8 @@
-"""The driver of `tests.parity.record`, run under Wine: `python.exe record_driver.py SHIM SCENARIOS RESULTS`.
+"""The driver of `tests.parity.record`, run under Wine: `python.exe record_driver.py SHIM`.
 
-It performs the steps of the scenarios in sequence and writes every response in the format of the other recordings. The
-scenarios of one file are those of one pod, or there is only one.
+Each line of its stdin is a request with a scenario, the name of its group, and the file for its results. It performs
+the steps of the scenario, writes every response to the file in the format of the other recordings, and prints
+`recorded <file>`. Scenarios of one pod have the same group, and use the same shims.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from runhcs.shim_driver import ShimError
+from runhcs.shim_driver import ShimError, wait_until
 from runhcs.task_client import TaskClient
 from shim.api import task as api
 from shim.api.types import Mount
+from shim.platform.windows import endpoint
 from shim.ttrpc.status import ClosedError, StatusError
 from tests.parity.answers import failure, process_details, stats_text, to_json
-from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, options
+from tests.parity.requests import DONE, EXEC, INPUT, PAIR, SIZE, UPDATE, UPDATE_TYPES, options
 from tests.wine.driver import Events, Pipe, Shim
 
 HELD_SECONDS = 0.5
 SETTLE_SECONDS = 0.5
+CLOSE_SECONDS = 5.0
 
 
 class Recorded(Shim):
@@ -38,21 +41,39 @@ class Recorded(Shim):
 
 
 class Machine:
-    """The shims, tasks and events of the scenarios of one file."""
+    """The shims, tasks and events of the scenarios of one group."""
 
-    def __init__(self, program: str, journal: str, name: str) -> None:
+    def __init__(self, program: str, group: str) -> None:
         self.program = program
-        self.journal = journal
-        self.events = Events(name)
+        self.group = group
+        self.events = Events(group)
         self.shims: dict[str, Recorded] = {}
-        self.tasks: dict[str, Any] = {}
+        self.tasks: dict[str, TaskClient] = {}
+        self.clients: list[TaskClient] = []
 
-    def lines(self) -> int:
-        """The number of lines in the journal so far."""
-        if not os.path.exists(self.journal):
-            return 0
-        with open(self.journal, "rb") as file:
-            return sum(1 for _ in file)
+    def add_client(self, id: str, client: TaskClient) -> None:
+        self.tasks[id] = client
+        self.clients.append(client)
+
+    def disconnect(self) -> None:
+        """As containerd does after Shutdown. Our shim waits a moment for it."""
+        for client in self.clients:
+            client.client.close()
+        self.clients.clear()
+
+    def expect_last_events(self) -> None:
+        """After the exit of a shim: its connection has been read to its end. While one runs: no event for a while."""
+        if all(not endpoint.exists(shim.address) for shim in self.shims.values()):
+            wait_until(lambda: not self.events.is_connected, CLOSE_SECONDS)
+            return
+        count = -1
+        while count != len(self.events.topics):
+            count = len(self.events.topics)
+            time.sleep(SETTLE_SECONDS)
+
+    def close(self) -> None:
+        self.disconnect()
+        self.events.close()
 
 
 class Driver:
@@ -94,7 +115,7 @@ class Driver:
         shim = Recorded(self.machine.program, "C:\\bundles", self.id, "", self.machine.events, spec=spec)
         shim.environment |= self.scenario.get("environment") or {}
         try:
-            self.machine.tasks[self.id] = shim.start()
+            self.machine.add_client(self.id, shim.start())
         except ShimError:
             self.results.append({"op": "start", "error": "exit status 1"})
             return False
@@ -104,7 +125,7 @@ class Driver:
 
     def do_client(self, _: str) -> bool:
         """The next calls are those of another client."""
-        self.machine.tasks[self.id] = self.connect()
+        self.machine.add_client(self.id, self.connect())
         return True
 
     def connect(self) -> TaskClient:
@@ -113,18 +134,29 @@ class Driver:
 
     def do_both(self, step: str) -> bool:
         """The same call of two clients at the same time. The one that succeeds is recorded first."""
-        name, _, argument = step.partition(":")
-        drivers = [copy.copy(self) for _ in range(2)]
-        for driver in drivers:
+        self.results += sorted(self._at_the_same_time(step, step), key=lambda one: "error" in one)
+        return True
+
+    def do_pair(self, steps: str) -> bool:
+        """Two calls of two clients at the same time."""
+        self.results += self._at_the_same_time(*steps.split(PAIR))
+        return True
+
+    def _at_the_same_time(self, *steps: str) -> list[dict[str, Any]]:
+        """The results, in the order of the steps."""
+        drivers = [copy.copy(self) for _ in steps]
+        threads = []
+        for driver, step in zip(drivers, steps, strict=True):
             driver.results = []
             driver.own_task = self.connect()
-        threads = [threading.Thread(target=getattr(one, f"do_{name}"), args=(argument,)) for one in drivers]
+            self.machine.clients.append(driver.own_task)
+            name, _, argument = step.partition(":")
+            threads.append(threading.Thread(target=getattr(driver, f"do_{name}"), args=(argument,)))
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(120)
-        self.results += sorted((one for driver in drivers for one in driver.results), key=lambda one: "error" in one)
-        return True
+        return [one for driver in drivers for one in driver.results]
 
     def do_killshim(self, _: str) -> bool:
         """The shim is terminated, and with it its connections."""
@@ -167,8 +199,7 @@ class Driver:
         given = options(self.scenario.get("options"))
         if self.record_result("Create", lambda: to_json(self.task.create(rootfs=rootfs, options=given, **fields))):
             return True
-        time.sleep(HELD_SECONDS)
-        held = any(not pipe._closed.is_set() for pipe in self.pipes.values())
+        held = not wait_until(lambda: all(pipe.is_closed for pipe in self.pipes.values()), HELD_SECONDS)
         self.results.append({"op": "after-failed-create", "result": "stdio pipes still held by shim" if held else ""})
         self.do_state("")
         self.do_shutdown("")
@@ -264,6 +295,7 @@ class Driver:
         self.record_result("Shutdown", lambda: self.task.shutdown())
         shim = self.machine.shims[self.id]
         if shim.address.endswith(f"-{self.id}-pipe"):
+            self.machine.disconnect()
             shim.wait_exited()
         return True
 
@@ -273,24 +305,24 @@ class Driver:
         return True
 
     def do_events(self, _: str) -> bool:
-        time.sleep(SETTLE_SECONDS)
+        self.machine.expect_last_events()
         topics = self.machine.events.topics[self.seen :]
         self.results.append({"op": "events", "result": " | ".join(f"wine {topic} -" for topic in topics)})
         return True
 
 
-def main(program: str, request_path: str, result_path: str) -> None:
-    with open(request_path) as file:
-        requests = json.load(file)
-    machine = Machine(program, requests["journal"], requests["scenarios"][0]["id"])
-    found = []
-    for scenario in requests["scenarios"]:
-        begin = machine.lines()
-        results = Driver(machine, scenario).run()
-        time.sleep(SETTLE_SECONDS)
-        found.append({"results": results, "lines": [begin, machine.lines()]})
-    with open(result_path, "w") as file:
-        json.dump(found, file)
+def main(program: str) -> None:
+    machine: Machine | None = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        if machine is None or machine.group != request["group"]:
+            if machine is not None:
+                machine.close()
+            machine = Machine(program, request["group"])
+        results = Driver(machine, request["scenario"]).run()
+        with open(request["results"], "w") as file:
+            json.dump(results, file)
+        print(DONE, request["results"], flush=True)
     os._exit(0)  # do not wait for threads of pipes that were not closed
 
 

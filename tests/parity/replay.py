@@ -16,7 +16,7 @@ from shim.ttrpc.status import ClosedError, StatusError
 from tests.parity.answers import failure, process_list, statistics, to_json
 from tests.parity.cases import Case
 from tests.parity.environment import CaseEnvironment
-from tests.parity.requests import EXEC, INPUT, SIZE, UPDATE, UPDATE_TYPES, fault, options
+from tests.parity.requests import EXEC, INPUT, PAIR, SIZE, UPDATE, UPDATE_TYPES, fault, options
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
@@ -146,20 +146,27 @@ class Scenario:
 
     def do_both(self, step: str) -> None:
         """The same call of two clients at the same time. The one that succeeds comes first."""
-        name, _, argument = step.partition(":")
-        scenarios = [copy.copy(self) for _ in range(2)]
-        for scenario in scenarios:
+        self.answers += sorted(self._at_the_same_time(step, step), key=lambda one: "answer" not in one)
+
+    def do_pair(self, steps: str) -> None:
+        """Two calls of two clients at the same time."""
+        self.answers += self._at_the_same_time(*steps.split(PAIR))
+
+    def _at_the_same_time(self, *steps: str) -> list[Answer]:
+        """The answers, in the order of the steps."""
+        scenarios = [copy.copy(self) for _ in steps]
+        threads = []
+        for scenario, step in zip(scenarios, steps, strict=True):
             scenario.answers = []
             scenario.other = copy.copy(self.shim)
             scenario.other.client = self.shim.dial()
-        threads = [threading.Thread(target=getattr(one, f"do_{name}"), args=(argument,)) for one in scenarios]
+            name, _, argument = step.partition(":")
+            threads.append(threading.Thread(target=getattr(scenario, f"do_{name}"), args=(argument,)))
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(2 * TIMEOUT)
-        self.answers += sorted(
-            (one for scenario in scenarios for one in scenario.answers), key=lambda one: "answer" not in one
-        )
+        return [one for scenario in scenarios for one in scenario.answers]
 
     def do_killshim(self, _: str) -> None:
         self.shim.kill_daemon()

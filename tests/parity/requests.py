@@ -18,6 +18,10 @@ EXEC = {
 UPDATE = {"memory": {"limit": 256 << 20}, "cpu": {"maximum": 5000}}
 INPUT = b"line one\nline two\n"
 SIZE = (120, 40)
+# What the driver under Wine prints before the name of the file with results.
+DONE = "recorded"
+# Between the two steps of `pair`.
+PAIR = "&"
 DELAY_SECONDS = 30
 SLOW_SECONDS = 0.5
 UPDATE_TYPES = {

@@ -13,6 +13,8 @@
      where the emulator's guest reads it: <HCS_EMULATOR_DIR>/hvsock/<VM>/<service>.
    - Wine lacks the driver that maps the Hyper-V sockets of a container to its VM. An entry of it is a file of the
      emulator, <HCS_EMULATOR_DIR>/address-info-<GUID>, which has the entry's data and exists as long as the handle.
+   - Wine attributes no I/O to jobs and mounts no volumes at directories, which Microsoft's shim needs for a host process
+     container. Both succeed without an effect, for a directory that exists.
 
    Built with BIND_FILTER it is bindfltapi.dll, without which containerd cannot remove a bundle. It reports no bindings. */
 #define WIN32_LEAN_AND_MEAN
@@ -26,6 +28,7 @@
 #define NOT_IMPLEMENTED ((NTSTATUS)0xC0000002)
 #define INVALID_INFO_CLASS ((NTSTATUS)0xC0000003)
 #define DISPOSITION_EX 64
+#define JOB_IO_ATTRIBUTION 42
 #define AF_HYPERV 34
 #define UPDATE_ADDRESS_INFO 0x21C004
 #define ADDRESS_INFO_SIZE 52
@@ -91,6 +94,25 @@ static NTSTATUS NTAPI corrected_create(HANDLE *handle, ULONG access, OBJECT_ATTR
 static NTSTATUS NTAPI corrected_set(HANDLE handle, IO_STATUS_BLOCK *status, void *data, ULONG size, ULONG kind) {
     NTSTATUS result = set_information(handle, status, data, size, kind);
     return kind == DISPOSITION_EX && result == NOT_IMPLEMENTED ? INVALID_INFO_CLASS : result;
+}
+
+/* -- jobs */
+
+typedef BOOL(WINAPI *SetJob)(HANDLE job, JOBOBJECTINFOCLASS kind, void *data, DWORD size);
+static SetJob set_job;
+
+static BOOL WINAPI corrected_set_job(HANDLE job, JOBOBJECTINFOCLASS kind, void *data, DWORD size) {
+    return (int)kind == JOB_IO_ATTRIBUTION || set_job(job, kind, data, size);
+}
+
+/* The files of a layer are not where they are mounted. */
+static BOOL WINAPI corrected_mount(const WCHAR *point, const WCHAR *volume) {
+    (void)volume;
+    return GetFileAttributesW(point) != INVALID_FILE_ATTRIBUTES;
+}
+
+static BOOL WINAPI corrected_unmount(const WCHAR *point) {
+    return GetFileAttributesW(point) != INVALID_FILE_ATTRIBUTES;
 }
 
 /* -- Hyper-V sockets */
@@ -243,6 +265,9 @@ BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, void *reserved) {
     if (reason == DLL_PROCESS_ATTACH) {
         create_pipe_file = (CreatePipeFile)redirect(L"ntdll.dll", "NtCreateNamedPipeFile", (void *)corrected_create);
         set_information = (SetInformation)redirect(L"ntdll.dll", "NtSetInformationFile", (void *)corrected_set);
+        set_job = (SetJob)redirect(L"kernel32.dll", "SetInformationJobObject", (void *)corrected_set_job);
+        redirect(L"kernel32.dll", "SetVolumeMountPointW", (void *)corrected_mount);
+        redirect(L"kernel32.dll", "DeleteVolumeMountPointW", (void *)corrected_unmount);
         make_socket = (MakeSocket)redirect(L"ws2_32.dll", "socket", (void *)corrected_socket);
         make_socket_with = (MakeSocketWith)redirect(L"ws2_32.dll", "WSASocketW", (void *)corrected_socket_with);
         bind_socket = (Bind)redirect(L"ws2_32.dll", "bind", (void *)corrected_bind);

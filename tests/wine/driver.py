@@ -65,6 +65,10 @@ class Pipe:
         time.sleep(0.05)  # the reading thread stops using the handle
         self._stream.release()
 
+    @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
+
     def text(self) -> str:
         assert self._closed.wait(TIMEOUT), f"{self.path} is still open; so far {self.data!r}"
         return self.data.decode("utf-8", "replace")

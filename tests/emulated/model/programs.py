@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tests.emulated.model.ledger_driver import CALLS, HYPERVISOR, POD, PROCESS, Crash
-from tests.emulated.model.task_driver import EVENTS_AWAY, EVENTS_BACK, RECONNECT, Round
+from tests.emulated.model.places import MEMBERS
+from tests.emulated.model.task_driver import EVENTS_AWAY, EVENTS_BACK, RECONNECT, Member, Round
 from tests.emulated.model.task_model import INIT, SIGKILL, SIGTERM, Call
 
 EXECS = ("e1", "e2", "e3")
@@ -43,6 +44,15 @@ def programs(draw: st.DrawFn, longest: int = 60) -> list[Round]:
 
 
 endings = st.sampled_from(["delete", "shutdown", "crash"])
+
+
+@st.composite
+def pods(draw: st.DrawFn, longest: int = 60) -> list[Member]:
+    """The containers of a pod. Only the first stops the event endpoint, which is one for all."""
+    members = [(draw(programs(longest)), draw(exit_codes)) for _ in range(MEMBERS)]
+    first, *others = members
+    shared = (EVENTS_AWAY, EVENTS_BACK)
+    return [first, *(([one for one in rounds if one not in shared], code) for rounds, code in others)]
 
 
 LIFECYCLE = ("create", "start", "workload", "exec", "stats", "pids", "kill", "delete")

@@ -60,11 +60,13 @@ class Process:
 
 @dataclass(frozen=True)
 class Task:
-    """None: not created. `execs` are sorted by id."""
+    """None: not created. `execs` are sorted by id. A container of a pod is gone when it is deleted, and can be created
+    again; the one of a shim of its own stays until Shutdown."""
 
     init: Process | None = None
     execs: tuple[tuple[str, Process], ...] = ()
     deleted: bool = False
+    is_member: bool = False
 
     def process(self, target: str) -> Process | None:
         return self.init if target == INIT else dict(self.execs).get(target)
@@ -133,7 +135,7 @@ def respond(state: Task, call: Call) -> list[tuple[Outcome, Task]]:
     if call.method == "create":
         if state.init is not None:
             return [(Outcome(ALREADY_EXISTS), state)]
-        return [(Outcome(OK), Task(Process(program=call.argument)))]
+        return [(Outcome(OK), Task(Process(program=call.argument), is_member=state.is_member))]
     if call.method == "checkpoint":
         return [(Outcome(UNIMPLEMENTED), state)]
     if call.method == "connect":
@@ -199,4 +201,6 @@ def _delete(state: Task, process: Process, call: Call) -> list[tuple[Outcome, Ta
     outcome = Outcome(OK, (process.exit_status,))
     if call.target != INIT:
         return [(outcome, state.with_process(call.target, None))]
+    if state.is_member:
+        return [(outcome, Task(is_member=True))]
     return [(outcome, Task(process, (), deleted=True))]

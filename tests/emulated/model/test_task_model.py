@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings
 
 from shim.ttrpc.status import FAILED_PRECONDITION, NOT_FOUND, OK
-from tests.emulated.model.programs import endings, exit_codes, programs
-from tests.emulated.model.task_driver import Host, Round
+from tests.emulated.model.places import HYPERVISOR, PODS
+from tests.emulated.model.programs import endings, exit_codes, pods, programs
+from tests.emulated.model.task_driver import Host, Member, Round
 from tests.emulated.model.task_model import INIT, RUNNING, STOPPED, Call, Outcome, Task, explain
 from tests.support.emulator import Emulator
 from tests.support.shims import Shims
@@ -48,6 +50,42 @@ def test_shim_behaves_like_the_model(emulator: Emulator, shims: Shims) -> None:
     finally:
         host.close()
     assert host.steps > 400
+
+
+@pytest.mark.parametrize("kind", PODS)
+def test_pod_members_behave_like_the_model(emulator: Emulator, shims: Shims, kind: str) -> None:
+    """Two containers of a pod, each with clients of its own at the same time."""
+    host = Host(emulator, shims)
+
+    @seed(16)
+    @settings(max_examples=5, database=None, phases=(Phase.generate, Phase.shrink),
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(pods(), endings)
+    def run(members: Sequence[Member], ending: str) -> None:
+        host.run_pod(kind, members, ending)
+
+    try:
+        run()
+    finally:
+        host.close()
+    assert host.steps > 100
+
+
+def test_container_in_its_own_vm_behaves_like_the_model(emulator: Emulator, shims: Shims) -> None:
+    host = Host(emulator, shims)
+
+    @seed(16)
+    @settings(max_examples=5, database=None, phases=(Phase.generate, Phase.shrink),
+              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @given(programs(), exit_codes, endings)
+    def run(rounds: Sequence[Round], program: int | None, ending: str) -> None:
+        host.run(rounds, program, ending, HYPERVISOR)
+
+    try:
+        run()
+    finally:
+        host.close()
+    assert host.steps > 50
 
 
 def test_model_allows_calls_between_the_two_steps_of_delete() -> None:

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.differential.host_process_scenarios import host_process_scenarios
 from tests.differential.linux_scenarios import failing_linux_scenarios, linux_pods, linux_scenarios
 from tests.differential.scenarios import crashing_scenarios, failing_scenarios, pods, scenarios
 from tests.differential.shrink import ddmin, shrink
 from tests.fuzz.log import CampaignLog
 from tests.parity.replay import Scenario
-from tests.parity.requests import fault, options
+from tests.parity.requests import PAIR, fault, options
 
 STEPS = {name.removeprefix("do_") for name in vars(Scenario) if name.startswith("do_")}
 
@@ -74,18 +75,26 @@ def test_shrink_is_bounded() -> None:
     assert len(tried) == 5
 
 
+def calls_of(step: str) -> list[str]:
+    """A step, and for a pair or the same call twice, the calls in it."""
+    name, _, argument = step.partition(":")
+    inner = argument.split(PAIR) if name == "pair" else [argument] if name == "both" else []
+    return [name, *(one.partition(":")[0] for one in inner)]
+
+
 def test_generated_cases_use_known_steps_faults_and_options() -> None:
     groups = st.one_of(pods(), linux_pods())
     single = st.one_of(
-        scenarios(), failing_scenarios(), crashing_scenarios(), linux_scenarios(), failing_linux_scenarios()
-    )
+        scenarios(), failing_scenarios(), crashing_scenarios(), linux_scenarios(), failing_linux_scenarios(),
+        host_process_scenarios(),
+    )  # fmt: skip
 
     @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.one_of(groups, single.map(lambda one: [one])))
     def check(cases: list[dict[str, Any]]) -> None:
         for one in cases:
             json.dumps(one)
-            assert {step.partition(":")[0] for step in one["steps"]} <= STEPS
+            assert {name for step in one["steps"] for name in calls_of(step)} <= STEPS
             options(one["options"])
             if "fail" in one:
                 fault(one["fail"])
