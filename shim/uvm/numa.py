@@ -37,7 +37,11 @@ def read(
     nodes = annotations.numbers(names.NUMA_MAPPED_NODES)
     counts = annotations.numbers(names.NUMA_PROCESSORS)
     memory = annotations.numbers(names.NUMA_MEMORY)
-    if not per_node and not (nodes or counts or memory):
+    if not per_node and not nodes:
+        # Microsoft's shim ignores the other lists without this one. What runs with it must run here.
+        for name, given in ((names.NUMA_PROCESSORS, counts), (names.NUMA_MEMORY, memory)):
+            if given:
+                annotations.warn(f"annotation {name} has no effect without {names.NUMA_MAPPED_NODES}")
         return None
     if build < BUILD:
         raise InvalidSpec(

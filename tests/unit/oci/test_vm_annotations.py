@@ -157,10 +157,14 @@ def numa_nodes() -> None:
 
 def numa_processors() -> None:
     assert "give equal numbers" in str(refusal({**LISTED, names.NUMA_PROCESSORS: "1,2"}))
+    without_nodes = Machine({**BACKED, names.NUMA_PROCESSORS: "1"})
+    assert "Numa" not in without_nodes.machine["ComputeTopology"]
 
 
 def numa_memory() -> None:
     assert "give equal numbers" in str(refusal({**LISTED, names.NUMA_MEMORY: "512,510"}))
+    without_nodes = Machine({**BACKED, names.NUMA_MEMORY: "512"})
+    assert "Numa" not in without_nodes.machine["ComputeTopology"]
 
 
 def storage_bandwidth() -> None:
