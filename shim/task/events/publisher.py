@@ -112,6 +112,8 @@ class Publisher:
         self._queue: list[QueuedEvent] = []
         self._running = False
         self._closing = False
+        #: `close` has given up: the thread must not try for ever in a process that serves other pods.
+        self._abandoned = False
         self._work = _WakeEvent()
         self._idle = _WakeEvent()
         self._transport: EventTransport | None = None
@@ -148,6 +150,7 @@ class Publisher:
         self._idle.wait(timeout)
         with self._lock:
             lost = len(self._queue)
+            self._abandoned = True
         if lost:
             self._log.warning("shutting down with undelivered events", count=lost)
 
@@ -167,7 +170,7 @@ class Publisher:
         pause = FIRST_PAUSE
         while True:
             with self._lock:
-                queued = self._queue[0] if self._queue else None
+                queued = self._queue[0] if self._queue and not self._abandoned else None
                 closing = self._closing
             if queued is None:
                 if closing:

@@ -168,6 +168,7 @@ def test_close_times_out_when_containerd_is_down(transport: FakeTransport) -> No
     threading.Thread(target=lambda: (publisher.close(0.1), done.set()), daemon=True).start()
     assert done.wait(60)
     assert transport.sent == []
+    assert publisher._idle.wait(60), "its thread ends: the process may serve other pods"
 
 
 def test_close_flushes_the_queue(transport: FakeTransport, monkeypatch: pytest.MonkeyPatch) -> None:
