@@ -26,7 +26,6 @@ ROOTS = ("shim.*", "runhcs.__main__", "runhcs.config.command", "runhcs.doctor.co
          "runhcs.stacks", "runhcs.timeline.command", "runhcs.top.command", "traceback")  # fmt: skip
 # Imports that are not followed: Linux only, interactive use only, or replacements for C modules.
 EXCLUDED = (
-    "shim.commands.shared.daemon", "shim.commands.shared.join", "shim.commands.shared.pod",
     "shim.commands.standby.prefork", "shim.platform.linux", "shim.platform._libc_cffi", "runhcs.bench",
     "runhcs.demo", "runhcs.doctor.linux", "runhcs.install.linux", "runhcs.replay", "runhcs.selftest.linux",
     "hcs_emulator", "_pydecimal", "_pydatetime", "_pyio", "_pyrepl",

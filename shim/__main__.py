@@ -15,7 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-TEXT_FLAGS = ("namespace", "address", "publish-binary", "id", "bundle", "socket", "listener", "log-pipe", "standby")
+TEXT_FLAGS = (
+    "namespace", "address", "publish-binary", "id", "bundle", "socket", "listener", "log-pipe", "scope", "standby",
+)  # fmt: skip
 SWITCHES = ("debug", "is-sandbox", "spawned")
 QUERIES = {"v": "version", "version": "version", "info": "info", "h": "help", "help": "help"}
 ACTIONS = ("start", "delete", "serve")
@@ -83,6 +85,10 @@ def main(arguments: list[str] | None = None) -> int:
 
             return delete.run(flags)
         if command == "serve":
+            if flags.spawned and flags.scope:
+                from shim.commands.shared import spawned as shared
+
+                shared.serve(flags, parse)
             if flags.spawned:
                 from shim.commands import spawned
 

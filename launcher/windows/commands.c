@@ -37,6 +37,16 @@ bool switch_is_on(const wchar_t *variable, bool by_default) {
     return length == 0 ? by_default : value[0] == L'1'; /* a value that does not fit is "" */
 }
 
+/* The option that passes to Python what pods of one shared daemon have in common, as far as it is hashed here. */
+static void set_shared_option(wchar_t **option) {
+    static wchar_t text[48];
+    uint64_t hash;
+    if (!hash_process(&hash) || !hash_environment(&hash))
+        return;
+    swprintf(text, sizeof text / sizeof *text, L"runhcs_shared=%016llx", (unsigned long long)hash);
+    *option = text;
+}
+
 /* The name of the standby's pipe for this start, and the option that passes it to Python; "" if the standby is off. */
 static void set_standby_option(char standby[MAX_PIPE], wchar_t **option) {
     static wchar_t text[MAX_PIPE + 32];
@@ -47,7 +57,7 @@ static void set_standby_option(char standby[MAX_PIPE], wchar_t **option) {
     *option = text;
 }
 
-bool run_native_command(int count, wchar_t **given, wchar_t **option) {
+static bool run_natively(int count, wchar_t **given, struct python_options *options) {
     static char *words[MAX_ARGUMENTS + 1], standby[MAX_PIPE];
     struct command command;
     if (count > MAX_ARGUMENTS)
@@ -56,7 +66,7 @@ bool run_native_command(int count, wchar_t **given, wchar_t **option) {
     if (length == 0 || length >= MAX_PATH_LENGTH)
         program_path[0] = L'\0';
     if (count > 1 && wcscmp(given[count - 1], L"start") == 0)
-        set_standby_option(standby, option);
+        set_standby_option(standby, &options->standby);
     if (!switch_is_on(L"RUNHCS_NATIVE", true))
         return false;
     for (int at = 0; at < count; at++)
@@ -65,4 +75,12 @@ bool run_native_command(int count, wchar_t **given, wchar_t **option) {
     if (!parse_command_line(count, words, &command))
         return false;
     return strcmp(command.action, "start") == 0 ? native_start(&command, standby) : native_delete(&command);
+}
+
+bool run_native_command(int count, wchar_t **given, struct python_options *options) {
+    if (run_natively(count, given, options))
+        return true;
+    if (count > 1 && wcscmp(given[count - 1], L"start") == 0)
+        set_shared_option(&options->shared);
+    return false;
 }

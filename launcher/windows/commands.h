@@ -11,8 +11,13 @@
 /* CreateFile accepts this much without the prefix \\?\, with space for file names. Longer paths are unsupported. */
 #define MAX_PATH_LENGTH 240
 
-/* Whether the command is done. If not, Python runs it; `option` may have been replaced by another option for Python. */
-bool run_native_command(int count, wchar_t **given, wchar_t **option);
+/* Options for Python, which may be replaced by others. */
+struct python_options {
+    wchar_t *standby, *shared;
+};
+
+/* Whether the command is done. If not, Python runs it, with these options. */
+bool run_native_command(int count, wchar_t **given, struct python_options *options);
 
 /* The path of this program; "" if it is unknown. */
 extern wchar_t program_path[MAX_PATH_LENGTH];
@@ -49,6 +54,8 @@ extern const SECURITY_ATTRIBUTES pipe_security;
 bool pipe_name(const struct command *command, const char *id, char name[MAX_PIPE]);
 /* The pipe from which containerd reads the log of the shim of this id; false if the name is too long. */
 bool log_pipe_name(const struct command *command, char name[MAX_PIPE]);
+/* Whether a process has the name. */
+bool pipe_exists(const char *name);
 /* The first instance of a pipe that only SYSTEM and Administrators can open; NULL if the name is in use. */
 HANDLE create_listener(const char *name);
 /* A connection to a pipe that has a free instance within the timeout in milliseconds; NULL if there is none. */
@@ -64,12 +71,12 @@ struct stdin_options {
     size_t length;
 };
 
-/* False if they are unsupported. */
-bool read_stdin_options(const struct command *command, struct stdin_options *options);
+/* False if they are unsupported. `scope` receives which pods share a daemon, if they say so. */
+bool read_stdin_options(const struct command *command, struct stdin_options *options, enum scope *scope);
 /* Makes what was read available to Python on stdin again. */
 void restore_stdin(struct stdin_options *options);
 
-/* -- commands: start.c, join.c, delete.c -------------------------------------------------------------------------- */
+/* -- commands: start.c, join.c, shared.c, delete.c ----------------------------------------------------------------- */
 
 #define MAX_WORDS 32
 
@@ -87,6 +94,14 @@ struct child {
     DWORD pid;
 };
 
+/* A pod that joins a shared daemon. */
+struct pod {
+    const char *bundle, *address, *response;
+    const struct stdin_options *options;
+    bool is_sandbox;
+    HANDLE listener;
+};
+
 /* Sets the arguments that tell the daemon its handles of the pipes. */
 void set_pipe_arguments(struct daemon *daemon, HANDLE listener, HANDLE log_pipe);
 
@@ -94,7 +109,31 @@ void set_pipe_arguments(struct daemon *daemon, HANDLE listener, HANDLE log_pipe)
    standby's pipe; "" if the standby is off. */
 bool native_start(const struct command *command, char *standby);
 bool native_join_pod(const char *address, const char *sandbox);
+bool native_join_shared(const struct command *command, enum scope scope, struct pod *pod);
 bool native_delete(const struct command *command);
+
+/* -- what processes must have in common: process_key.c ------------------------------------------------------------ */
+
+/* Continues a hash (FNV-1a) with these bytes. */
+uint64_t hash_bytes(uint64_t hash, const void *data, size_t length);
+/* A hash of the program's files and of all process attributes that a process cannot take over from another. */
+bool hash_process(uint64_t *hash);
+/* Continues a hash with the environment. */
+bool hash_environment(uint64_t *hash);
+
+/* -- messages for the standby and for a shared daemon: standby.c --------------------------------------------------- */
+
+#define MAX_HANDOVER (192 << 10)
+
+struct handover {
+    char data[MAX_HANDOVER];
+    size_t length;
+};
+
+/* False if there is no space left. */
+bool append_bytes(struct handover *handover, const void *data, size_t size);
+/* With its NUL. */
+bool append_text(struct handover *handover, const char *text);
 
 /* -- the standby: standby.c --------------------------------------------------------------------------------------- */
 

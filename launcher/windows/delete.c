@@ -1,7 +1,8 @@
 /* `delete` of a container that has no resources left, as shim/commands/delete.py does it: the ledger is released, the panic
-   log is empty. That is every delete after a regular exit. A named pipe needs no cleanup: it is removed with its process.
+   logs are empty. That is every delete after a regular exit. A named pipe needs no cleanup: it is removed with its process.
    Without a ledger a host process container may have left its user; Python removes it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -67,6 +68,30 @@ static bool read_exit_record(const wchar_t *bundle, struct exit_record *record) 
     return true;
 }
 
+static bool daemon_is_running(const wchar_t *bundle) {
+    char text[32];
+    if (read_file(bundle_file(bundle, L"shim.pid"), text, sizeof text) <= 0)
+        return false;
+    HANDLE process = OpenProcess(SYNCHRONIZE, FALSE, (DWORD)strtoul(text, NULL, 10));
+    bool is_running = process != NULL && WaitForSingleObject(process, 0) == WAIT_TIMEOUT;
+    if (process != NULL)
+        CloseHandle(process);
+    return is_running;
+}
+
+/* Whether nothing is left of a shared daemon. In its bundles daemon-panic.log has the path of what it wrote in a crash. That
+   file is removed when it exits; Python prints it, or removes an empty one after a crash. */
+static bool crash_log_is_done(const wchar_t *bundle) {
+    char text[4 * MAX_PATH_LENGTH];
+    ptrdiff_t length = read_file(bundle_file(bundle, L"daemon-panic.log"), text, sizeof text);
+    if (length < 0)
+        return last_error_is_not_found(); /* a pod with a daemon of its own */
+    wchar_t *path = to_wide(text);
+    if (path == NULL || *path == L'\0' || !is_missing_or_empty(path))
+        return false;
+    return GetFileAttributesW(path) == INVALID_FILE_ATTRIBUTES || daemon_is_running(bundle);
+}
+
 bool native_delete(const struct command *command) {
     unsigned char response[MAX_DELETE_RESPONSE];
     struct exit_record record;
@@ -75,7 +100,7 @@ bool native_delete(const struct command *command) {
         return false;
     const wchar_t *bundle = to_wide(given);
     if (bundle == NULL || wcslen(bundle) > MAX_PATH_LENGTH - 16 || !is_missing_or_empty(bundle_file(bundle, L"panic.log")) ||
-        !ledger_file_is_released(bundle, command->id) || !read_exit_record(bundle, &record))
+        !crash_log_is_done(bundle) || !ledger_file_is_released(bundle, command->id) || !read_exit_record(bundle, &record))
         return false;
     return write_stdout(response, encode_delete_response(&record, response));
 }

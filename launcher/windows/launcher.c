@@ -46,16 +46,19 @@ static int fail(const wchar_t *what) {
 }
 
 int wmain(int count, wchar_t **given) {
-    enum { STANDBY = 7, SECURITY = 9 };
+    enum { STANDBY = 7, SECURITY = 9, SHARED = 11 };
     static wchar_t *fixed[] = {L"", L"-I", L"-S", L"-B", L"-X", L"utf8", L"-X", [STANDBY] = L"runhcs_standby=", L"-X",
-        [SECURITY] = L"runhcs_security=", L"-c", PROGRAM};
+        [SECURITY] = L"runhcs_security=", L"-X", [SHARED] = L"runhcs_shared=", L"-c", PROGRAM};
     enum { FIXED = sizeof fixed / sizeof *fixed };
     /* No dialogs: after a crash the process must exit at once, so that its handles, and with them containers, are released,
        and in session 0 no user could answer. Children inherit the mode. */
     SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
 #ifdef WITH_COMMANDS
-    if (run_native_command(count, given, &fixed[STANDBY]))
+    struct python_options options = {fixed[STANDBY], fixed[SHARED]};
+    if (run_native_command(count, given, &options))
         ExitProcess(0);
+    fixed[STANDBY] = options.standby;
+    fixed[SHARED] = options.shared;
 #endif
     DWORD length = GetModuleFileNameW(NULL, path, PLACES);
     wchar_t *slash = length == 0 || length == PLACES ? NULL : wcsrchr(path, L'\\');

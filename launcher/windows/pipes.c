@@ -5,7 +5,7 @@
 #include "commands.h"
 
 #define BUFFER (64 << 10)
-#define FREE_INSTANCE_MILLISECONDS 1 /* the timeout for a free instance of a pipe that should not exist */
+#define FREE_INSTANCE_MILLISECONDS 1 /* for a free instance, whose absence does not matter */
 
 /* D:P(A;;GA;;;BA)(A;;GA;;;SY), as in shim/platform/windows/security.py, in binary form: converting the text would load
    another DLL, and Python would load cffi for it. */
@@ -30,10 +30,13 @@ bool log_pipe_name(const struct command *command, char name[MAX_PIPE]) {
 
 static HANDLE null_if_invalid(HANDLE handle) { return handle == INVALID_HANDLE_VALUE ? NULL : handle; }
 
+bool pipe_exists(const char *name) {
+    return WaitNamedPipeA(name, FREE_INSTANCE_MILLISECONDS) || GetLastError() != ERROR_FILE_NOT_FOUND;
+}
+
 HANDLE create_listener(const char *name) {
     SECURITY_ATTRIBUTES security = {sizeof security, (void *)administrators_only, TRUE};
-    /* Wine ignores FILE_FLAG_FIRST_PIPE_INSTANCE. */
-    if (WaitNamedPipeA(name, FREE_INSTANCE_MILLISECONDS) || GetLastError() != ERROR_FILE_NOT_FOUND)
+    if (pipe_exists(name)) /* Wine ignores FILE_FLAG_FIRST_PIPE_INSTANCE */
         return NULL;
     return null_if_invalid(CreateNamedPipeA(name, PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
         PIPE_TYPE_BYTE | PIPE_REJECT_REMOTE_CLIENTS, PIPE_UNLIMITED_INSTANCES, BUFFER, BUFFER, 50, &security));

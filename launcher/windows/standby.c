@@ -14,72 +14,19 @@
 #include "commands.h"
 
 #define PROTOCOL "runhcs-standby-w1"
-#define MODULES L"\\containerd-shim-runhcs\\lib\\modules.bin"
 /* The timeout for a spare to respond. Waiting must not take longer than a cold start. */
 #define WAKE_MILLISECONDS 500
 #define HANDOVER_MILLISECONDS 2000
-#define MAX_HANDOVER (192 << 10)
-
-/* In ntdll, which every process has loaded; advapi32 would be another DLL. */
-LONG NTAPI NtQueryInformationToken(HANDLE token, TOKEN_INFORMATION_CLASS kind, void *to, ULONG room, ULONG *size);
-
-static uint64_t hash; /* FNV-1a */
-
-static void hash_bytes(const void *data, size_t length) {
-    const unsigned char *bytes = data;
-    for (size_t at = 0; at < length; at++)
-        hash = (hash ^ bytes[at]) * 1099511628211ull;
-    hash = (hash ^ 0xff) * 1099511628211ull; /* "ab" "c" is not "a" "bc" */
-}
-
-static bool hash_file(const wchar_t *path) {
-    WIN32_FILE_ATTRIBUTE_DATA found;
-    if (!GetFileAttributesExW(path, GetFileExInfoStandard, &found))
-        return false;
-    hash_bytes(path, wcslen(path) * sizeof *path);
-    hash_bytes(&found.ftLastWriteTime, sizeof found.ftLastWriteTime);
-    hash_bytes(&found.nFileSizeLow, sizeof found.nFileSizeLow);
-    return true;
-}
-
-/* Logon session, terminal session, job, priority class. */
-static bool hash_process_attributes(void) {
-    HANDLE token = (HANDLE)(LONG_PTR)-4; /* GetCurrentProcessToken() */
-    TOKEN_STATISTICS statistics;
-    ULONG session = 0, size;
-    BOOL is_in_job = FALSE;
-    if (NtQueryInformationToken(token, TokenStatistics, &statistics, sizeof statistics, &size) != 0 ||
-        NtQueryInformationToken(token, TokenSessionId, &session, sizeof session, &size) != 0 ||
-        !IsProcessInJob(GetCurrentProcess(), NULL, &is_in_job))
-        return false;
-    DWORD priority = GetPriorityClass(GetCurrentProcess());
-    hash_bytes(&statistics.AuthenticationId, sizeof statistics.AuthenticationId);
-    hash_bytes(&session, sizeof session);
-    hash_bytes(&is_in_job, sizeof is_in_job);
-    hash_bytes(&priority, sizeof priority);
-    return true;
-}
 
 bool standby_pipe_name(char name[MAX_PIPE]) {
-    wchar_t modules[MAX_PATH_LENGTH + 64];
-    wcscpy(modules, program_path);
-    wchar_t *slash = wcsrchr(modules, L'\\');
-    if (slash == NULL)
-        return false;
-    wcscpy(slash, MODULES);
-    hash = 14695981039346656037ull;
-    if (!hash_file(program_path) || !hash_file(modules) || !hash_process_attributes())
+    uint64_t hash;
+    if (!hash_process(&hash))
         return false;
     snprintf(name, MAX_PIPE, PIPES "containerd-shim-runhcs-standby-%016llx", (unsigned long long)hash);
     return true;
 }
 
-struct handover {
-    char data[MAX_HANDOVER];
-    size_t length;
-};
-
-static bool append_bytes(struct handover *handover, const void *data, size_t size) {
+bool append_bytes(struct handover *handover, const void *data, size_t size) {
     if (handover->length + size > MAX_HANDOVER)
         return false;
     memcpy(handover->data + handover->length, data, size);
@@ -87,7 +34,7 @@ static bool append_bytes(struct handover *handover, const void *data, size_t siz
     return true;
 }
 
-static bool append_text(struct handover *handover, const char *text) {
+bool append_text(struct handover *handover, const char *text) {
     return text != NULL && append_bytes(handover, text, strlen(text) + 1);
 }
 

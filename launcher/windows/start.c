@@ -13,12 +13,10 @@
 #define MAX_COMMAND_LINE 32767
 #define DONE_MILLISECONDS 2000
 
-static enum role read_pod_role(const char *id, char *sandbox, size_t size) {
+static enum role read_pod_role(const char *id, char *sandbox, size_t size, enum scope *scope) {
     static char json[MAX_SPEC];
     ptrdiff_t length = read_file(L"config.json", json, sizeof json);
-    enum scope scope = NO_SCOPE;
-    enum role role = length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size, &scope);
-    return scope > POD_SCOPE ? UNSUPPORTED : role; /* Python reports the error */
+    return length < 0 ? UNSUPPORTED : parse_pod_role(json, (size_t)length, id, sandbox, size, scope);
 }
 
 /* Appends an argument, quoted by the rules of the C runtime; false if it does not fit. */
@@ -147,10 +145,10 @@ void set_pipe_arguments(struct daemon *daemon, HANDLE listener, HANDLE log_pipe)
 }
 
 /* The arguments that shim/commands/spawned.py uses, and the handles of the pipes. */
-static void build_daemon_arguments(struct daemon *daemon, const struct command *command, const char *bundle,
-    const char *address, bool is_sandbox, char *standby) {
+static void build_daemon_arguments(struct daemon *daemon, const struct command *command, const struct pod *pod,
+    char *standby) {
     const char *words[] = {"-namespace", command->namespace, "-address", command->address, "-publish-binary",
-        command->publish, "-id", command->id, "-bundle", bundle, "-socket", address, "-spawned", "-listener",
+        command->publish, "-id", command->id, "-bundle", pod->bundle, "-socket", pod->address, "-spawned", "-listener",
         daemon->listener_number, "-log-pipe", daemon->log_number};
     size_t count = sizeof words / sizeof *words;
     memcpy(daemon->words, words, sizeof words);
@@ -160,7 +158,7 @@ static void build_daemon_arguments(struct daemon *daemon, const struct command *
     }
     if (command->debug)
         daemon->words[count++] = "-debug";
-    if (is_sandbox)
+    if (pod->is_sandbox)
         daemon->words[count++] = "-is-sandbox";
     daemon->words[count++] = "serve";
     daemon->words[count] = NULL;
@@ -177,37 +175,52 @@ static void format_bootstrap_json(char *response, const char *address) {
     strcpy(response, "\",\"protocol\":\"ttrpc\"}");
 }
 
+/* A daemon for this pod alone. */
+static bool start_daemon(const struct command *command, const struct pod *pod, char *standby) {
+    static struct daemon daemon;
+    char log_name[MAX_PIPE];
+    daemon.options = pod->options;
+    daemon.listener = create_listener(pod->address);
+    if (daemon.listener == NULL)
+        return false;
+    HANDLE spare = *standby == '\0' ? NULL : connect_pipe(standby, 0); /* the spare wakes up in the meantime */
+    daemon.log_pipe = log_pipe_name(command, log_name) ? create_listener(log_name) : NULL; /* a log is not required */
+    set_pipe_arguments(&daemon, daemon.listener, daemon.log_pipe);
+    build_daemon_arguments(&daemon, command, pod, standby);
+    if (launch_daemon(&daemon, pod->address, pod->response, spare))
+        return true;
+    CloseHandle(daemon.listener);
+    if (daemon.log_pipe != NULL)
+        CloseHandle(daemon.log_pipe);
+    return false;
+}
+
 bool native_start(const struct command *command, char *standby) {
     static struct stdin_options options;
-    static struct daemon daemon = {.options = &options};
     wchar_t current[MAX_PATH_LENGTH];
-    char *bundle, sandbox[256] = "", address[MAX_PIPE], log_name[MAX_PIPE], response[2 * MAX_PIPE + 64];
+    char *bundle, sandbox[256] = "", address[MAX_PIPE], response[2 * MAX_PIPE + 64];
+    enum scope annotated = NO_SCOPE, configured = NO_SCOPE;
     DWORD length = GetCurrentDirectoryW(MAX_PATH_LENGTH, current);
     if (*program_path == L'\0' || length == 0 || length > MAX_PATH_LENGTH - 16 || (bundle = to_utf8(current)) == NULL)
         return false;
     bool is_service = is_sandbox_bundle(bundle);
-    enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox);
+    enum role role = is_service ? SANDBOX : read_pod_role(command->id, sandbox, sizeof sandbox, &annotated);
     if (role == UNSUPPORTED || !pipe_name(command, role == MEMBER ? sandbox : command->id, address))
         return false;
+    if (is_service)
+        format_bootstrap_json(response, address);
+    else
+        strcpy(response, address);
+    struct pod pod = {bundle, address, response, &options, role == SANDBOX, NULL};
     bool is_done = false;
-    if (!read_stdin_options(command, &options))
-        ;
-    else if (role == MEMBER)
-        is_done = native_join_pod(address, sandbox);
-    else if ((daemon.listener = create_listener(address)) != NULL) {
-        HANDLE spare = *standby == '\0' ? NULL : connect_pipe(standby, 0); /* the spare wakes up in the meantime */
-        daemon.log_pipe = log_pipe_name(command, log_name) ? create_listener(log_name) : NULL; /* a log is not required */
-        set_pipe_arguments(&daemon, daemon.listener, daemon.log_pipe);
-        build_daemon_arguments(&daemon, command, bundle, address, role == SANDBOX, standby);
-        if (is_service)
-            format_bootstrap_json(response, address);
+    if (read_stdin_options(command, &options, &configured)) {
+        enum scope scope = annotated != NO_SCOPE ? annotated : configured;
+        if (role == MEMBER)
+            is_done = native_join_pod(address, sandbox);
+        else if (scope > POD_SCOPE)
+            is_done = native_join_shared(command, scope, &pod);
         else
-            strcpy(response, address);
-        is_done = launch_daemon(&daemon, address, response, spare);
-        if (!is_done)
-            CloseHandle(daemon.listener);
-        if (!is_done && daemon.log_pipe != NULL)
-            CloseHandle(daemon.log_pipe);
+            is_done = start_daemon(command, &pod, standby);
     }
     if (!is_done)
         restore_stdin(&options);

@@ -27,7 +27,7 @@ void restore_stdin(struct stdin_options *options) {
         CloseHandle(thread);
 }
 
-bool read_stdin_options(const struct command *command, struct stdin_options *options) {
+bool read_stdin_options(const struct command *command, struct stdin_options *options, enum scope *scope) {
     source = GetStdHandle(STD_INPUT_HANDLE);
     options->length = 0;
     DWORD kind = source == NULL || source == INVALID_HANDLE_VALUE ? FILE_TYPE_CHAR : GetFileType(source);
@@ -41,8 +41,6 @@ bool read_stdin_options(const struct command *command, struct stdin_options *opt
         options->length += got;
     }
     char unused[MAX_SOCKET_DIR]; /* pipes are in no directory */
-    enum scope scope = NO_SCOPE;
-    return options->length == 0 ||
-           (options->length < sizeof options->data &&
-               stdin_is_supported(options->data, options->length, command, unused, &scope) && scope <= POD_SCOPE);
+    return options->length == 0 || (options->length < sizeof options->data &&
+                                       stdin_is_supported(options->data, options->length, command, unused, scope));
 }

@@ -19,7 +19,7 @@ class Flags:
 
     __slots__ = (
         "address", "bundle", "debug", "id", "is_sandbox", "listener", "log_pipe", "namespace", "publish_binary",
-        "socket", "spawned", "standby",
+        "scope", "socket", "spawned", "standby",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -31,6 +31,7 @@ class Flags:
         self.socket = ""
         self.listener = ""
         self.log_pipe = ""
+        self.scope = ""
         self.standby = ""
         self.debug = False
         self.is_sandbox = False
@@ -107,7 +108,11 @@ def read_stdin() -> bytes:
 
 def read_bootstrap(flags: Flags) -> Bootstrap:
     """The checked options of stdin. The decoder is imported only if there are any."""
-    data = read_stdin()
+    return decode_bootstrap(flags, read_stdin())
+
+
+def decode_bootstrap(flags: Flags, data: bytes) -> Bootstrap:
+    """The checked options of a `start`'s stdin."""
     if not data:
         return Bootstrap(flags.debug)
     from shim.commands import bootstrap

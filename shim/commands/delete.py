@@ -131,6 +131,10 @@ def _print_panic_log(bundle: str) -> None:
     for name in PANIC_LOGS:
         try:
             text = files.read(f"{bundle}/{name}", PANIC_LIMIT, follow=False)
+            if text and name == PANIC_LOGS[1]:
+                from shim.platform import shared
+
+                text = shared.crash_text(text, PANIC_LIMIT)
             if text:
                 from shim.platform import admin_events
 
@@ -153,6 +157,6 @@ def _remove_socket(flags: Flags) -> None:
         pass
     endpoint.remove_stale(own)
     if files.exists(f"{flags.bundle}/{PANIC_LOGS[1]}") and not _daemon_is_running(flags.bundle):
-        from shim.platform.linux import shared
+        from shim.platform import shared
 
-        shared.remove_stale(endpoint.path_of(own).rpartition("/")[0])
+        shared.remove_stale(own, files.read(f"{flags.bundle}/{PANIC_LOGS[1]}", PANIC_LIMIT, follow=False))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
 
+    from shim.platform.log_channel import SystemSink
     from shim.recording.recorder import Recorder
     from shim.task.events.publisher import EventTransport
     from shim.telemetry import Telemetry
@@ -107,8 +108,8 @@ class PodServer:
     """What serves one pod: its endpoint, calls, tasks, log and events. A process has one of them, or several
     (`shim.commands.shared`)."""
 
-    __slots__ = ("_boot", "_identity", "_listener", "_publisher", "_recording", "_server", "_telemetry", "address",
-                 "bundle", "context", "flags", "log", "pod")  # fmt: skip
+    __slots__ = ("_boot", "_identity", "_is_closed", "_is_listening", "_listener", "_publisher", "_recording",
+                 "_server", "_sink", "_telemetry", "address", "bundle", "context", "flags", "log", "pod")  # fmt: skip
 
     context: ShimContext
     pod: Pod
@@ -138,6 +139,9 @@ class PodServer:
         observe = None if telemetry is None else telemetry.add_event
         self._publisher = Publisher(lambda: _connect(flags, boot), self.log, observe)
         self._server: Server | None = None
+        self._sink: SystemSink | None = None
+        self._is_listening = False
+        self._is_closed = False
         self._recording = _Recording()
 
     def start(
@@ -160,6 +164,7 @@ class PodServer:
             on_shutdown=on_shutdown,
             sandbox_api=is_sandbox_bundle(self.bundle),
             scope=scope,
+            release_bundle=self.release_bundle,
         )
         self.pod = Pod(self.context)
         is_traced = spans.is_enabled()
@@ -167,6 +172,7 @@ class PodServer:
         self._server = Server(services, lambda error: report(log, error), limit)
         self._recording.begin_if_requested(self._server, self.context, is_traced)
         start_thread(self._server.serve, (endpoint.Listener(self._listener),))
+        self._is_listening = True
 
     def end_calls(self, now: bool) -> None:
         """Remove the endpoint, finish calls and flush events."""
@@ -174,18 +180,38 @@ class PodServer:
         endpoint.remove(self.address, self._identity)
         if self._server is not None:
             self._server.shutdown(CALLS_TIMEOUT_NOW if now else CALLS_TIMEOUT)
+        if not self._is_listening:
+            self._listener.close()
         self._publisher.close()
         self._recording.close()
         if self._telemetry is not None:
             self._telemetry.close()
 
+    def release_bundle(self) -> None:
+        """Before the response after which containerd may remove the bundle."""
+        daemon.release_bundle()
+
+    def close_log(self) -> None:
+        """For a process that serves other pods: the exit of a process closes all of it."""
+        self._is_closed = True
+        self.log.close()
+        self._close_sink()
+
+    def _close_sink(self) -> None:
+        sink, self._sink = self._sink, None
+        if sink is not None:
+            self.log.remove_sink(sink)
+            sink.close()
+
     def announce(self) -> None:
         """The first lines of the log and of its event sink."""
         from shim.version import VERSION
 
-        sink = event_sink(VERSION, _arguments(self.flags), self._log_stacks)
-        if sink is not None:
-            self.log.add_sink(sink)
+        self._sink = event_sink(VERSION, _arguments(self.flags), self._log_stacks)
+        if self._sink is not None:
+            self.log.add_sink(self._sink)
+        if self._is_closed:
+            self._close_sink()  # the pod has ended meanwhile
         context = self.context
         self.log.info("starting containerd-shim-runhcs-v1", version=VERSION, pid=context.pid, tid=context.id)
 

@@ -122,8 +122,6 @@ def choose_scope(annotations: dict[str, object], boot: Bootstrap) -> str:
         return POD_SCOPE
     if scope not in (NAMESPACE_SCOPE, NODE_SCOPE):
         raise CommandError(f"the shim scope (ShimScope, {SHIM_SCOPE}) is {scope!r}: use pod, namespace or node")
-    if not daemon.FORKS:
-        raise CommandError(f"the shim scope {scope!r} (ShimScope, {SHIM_SCOPE}) is not supported on Windows: use pod")
     return scope
 
 
@@ -172,6 +170,7 @@ def _launch_shared(
     try:
         launch_with(shared.start_daemon, address, bundle, answer, shared.panic_log)
     except Exception:
+        shared.close()
         return False
     return True
 
@@ -208,18 +207,22 @@ def launch_with(start_daemon: Starter, address: str, bundle: str, answer: str, *
     child: daemon.Child | None = None
     try:
         panic_log = files.create(created[0])
-        files.write_atomic(created[1], address.encode())
-        step = START_DAEMON
-        child = start_daemon(listener, panic_log)
-        step = WRITE_FILES
-        files.close(panic_log)
-        files.write_atomic(created[2], b"%d" % child.pid)
-        if not child.wait_ready():
+        try:
+            files.write_atomic(created[1], address.encode())
+            step = START_DAEMON
+            child = start_daemon(listener, panic_log)
+            step = WRITE_FILES
+            files.write_atomic(created[2], b"%d" % child.pid)
+            is_ready = child.wait_ready()
+        finally:
+            files.close(panic_log)  # not earlier: a shared daemon on Windows duplicates our handle
+        if not is_ready:
             raise CommandError(f"the daemon died as it started: {last_panic_line(created[0])}")
         step = PRINT_ADDRESS
         files.write_stdout(answer.encode())
         child.release()
     except BaseException as error:
+        listener.close()
         if child is not None:
             child.kill()
         endpoint.remove(address)

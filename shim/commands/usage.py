@@ -28,7 +28,7 @@ FLAGS = (
     ("debug", "", "log at debug level", ""),
 )
 # Flags that the shim passes to its own processes.
-INTERNAL_FLAGS = ("listener", "log-pipe", "standby", "spawned")
+INTERNAL_FLAGS = ("listener", "log-pipe", "scope", "standby", "spawned")
 STDIN = """\
 Runtime options are read from stdin by start, serve and -info (a protobuf Any, or BootstrapParams; empty is fine)."""
 # (variable, meaning)

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
         def write(self, nanoseconds: int, level: int, message: str, fields: dict[str, object]) -> None: ...
 
+    class SystemSink(EventSink, Protocol):
+        """One that is registered with the system until it is closed."""
+
+        def close(self) -> None: ...
+
 
 if sys.platform == "win32":
     from shim.platform.windows.log_channel import LogChannel
@@ -23,7 +28,7 @@ else:
 __all__ = ["LogChannel", "event_sink"]
 
 
-def event_sink(version: str, arguments: list[str], on_capture_state: Callable[[], object]) -> EventSink | None:
+def event_sink(version: str, arguments: list[str], on_capture_state: Callable[[], object]) -> SystemSink | None:
     """Register the provider of structured log events; None where the system has none (Linux)."""
     if sys.platform != "win32":
         return None

@@ -33,6 +33,7 @@ class ShimContext:
         "pid",
         "publisher",
         "record",
+        "release_bundle",
         "sandbox_api",
         "scope",
     )
@@ -54,6 +55,7 @@ class ShimContext:
         on_shutdown: Callable[[bool], None],
         sandbox_api: bool = False,
         scope: str = "pod",
+        release_bundle: Callable[[], None] | None = None,
     ) -> None:
         self.namespace = namespace
         #: The id of the `start` command: the sandbox's id for a pod, else the container's.
@@ -81,6 +83,8 @@ class ShimContext:
         self.pid = pid
         #: `record(address)` sends what the shim does to the `runhcs record` that listens there.
         self.record: Callable[[str], None] | None = None
+        #: Closes the files of the bundle that block its removal.
+        self.release_bundle = release_bundle or (lambda: None)
         self._on_shutdown = on_shutdown
 
     def request_shutdown(self, now: bool = False) -> None:

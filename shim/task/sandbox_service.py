@@ -16,7 +16,6 @@ import time
 from shim.api import sandbox as api
 from shim.api.types import Metric, Platform, Status
 from shim.api.wellknown import Timestamp
-from shim.platform import daemon
 from shim.task.errors import deadline_exceeded, not_found
 from shim.ttrpc.server import Call, Method
 
@@ -132,7 +131,7 @@ class SandboxService:
         try:
             self._pod.stop_all()
         finally:
-            daemon.release_bundle()
+            self._context.release_bundle()
             call.reply(EMPTY)
             call.connection.wait_end(DISCONNECT_TIMEOUT)
             self._context.request_shutdown(False)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from shim import spans
 from shim.api.wire import read_string_entry, varint
 from shim.logs import DEBUG
-from shim.platform import daemon
 from shim.task.errors import to_status, unimplemented
 from shim.task.pod import Pod
 from shim.threads import run_soon
@@ -193,7 +192,7 @@ class TaskService:
             return EMPTY
         # Respond first: containerd would report a lost connection otherwise. It may remove the bundle right after.
         deferred = call.defer()
-        daemon.release_bundle()
+        self._context.release_bundle()
         call.reply(EMPTY)
         if self._pod.is_released:
             self._context.request_shutdown(request.now)

@@ -197,6 +197,23 @@ class Node:
                 continue  # it has just exited
         return self._new_since_begin(found)
 
+    def shim_pid(self, id: str) -> int:
+        """The Windows pid of the process that serves this container."""
+        return int((self.bundle(id) / "shim.pid").read_text())
+
+    def terminate_shim(self, id: str) -> None:
+        """TerminateProcess."""
+        script = f"import os, signal; os.kill({self.shim_pid(id)}, signal.SIGTERM)"
+        done = self.machine.run(r"C:\python\python.exe", "-c", script)
+        assert done.returncode == 0, done.stdout.decode(errors="replace")
+
+    def runhcs(self, command: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """A command of runhcs.exe about the shims of this containerd."""
+        state = rf"C:\{self.name}\state"
+        done = self.machine.run(rf"C:\{self.name}\runhcs.exe", command, *arguments, "--state", state)
+        assert done.returncode == 0, done.stdout.decode(errors="replace")
+        return done
+
     def systems(self) -> list[str]:
         return self._new_since_begin(sorted(system["Id"] for system in ask_emulator(self.machine, "status")["systems"]))
 

@@ -2,7 +2,7 @@
 
 A pod that has been greeted is counted before `start` hands it over. So a daemon never exits, nor exceeds its limit,
 between the two. When the last pod ends, when the daemon is full, or when it is too old, it *retires*: it removes its
-control socket, and the next `start` begins a new daemon. Its remaining pods are served until they end.
+control endpoint, and the next `start` begins a new daemon. Its remaining pods are served until they end.
 
 What one pod does must not delay another. Each has threads of its own, a bounded number (WORKERS), and the
 process's few shared threads (HCS callbacks, timers, stdio) never wait for a pod.
@@ -10,18 +10,16 @@ process's few shared threads (HCS callbacks, timers, stdio) never wait for a pod
 
 from __future__ import annotations
 
-import posix
 import sys
 import time
 from _thread import allocate_lock
 
 from shim import spans, threads
-from shim.commands import CommandError, adopted, serve
+from shim.commands import STDIN_LIMIT, CommandError, decode_bootstrap, serve
 from shim.commands.shared import DAEMON_PANIC_LOG
 from shim.commands.shared.pod import Arrival, SharedPod
 from shim.logs import Log
-from shim.platform import daemon, files
-from shim.platform.linux import shared, standby
+from shim.platform import daemon, files, shared
 from shim.task import service
 
 TYPE_CHECKING = False
@@ -50,28 +48,32 @@ _ACCEPT_PAUSE = 0.2
 
 
 class SharedDaemon:
-    def __init__(self, control: _socket.socket, path: str, scope: str, parse: Parse) -> None:
-        self._control = shared.ControlSocket(control, path)
+    def __init__(self, control: shared.ControlEndpoint, scope: str, parse: Parse, crash_log: shared.CrashLog) -> None:
+        self._control = control
         self._scope = scope
         self._parse = parse
+        self._crash_log = crash_log
         self._lock = allocate_lock()
         self._pods: list[SharedPod] = []
         #: Pods that have been greeted and are not in the list yet.
-        self._arriving = 1
+        self._arriving = 0
+        #: The `start` that spawned this process has not handed over its pod yet.
+        self._is_awaited = False
+        self._is_warm = False
         self._is_traced = False
         self._max_pods = _limit(MAX_PODS_VARIABLE, MAX_PODS)
         self._retires_at = time.monotonic() + _limit(MAX_AGE_VARIABLE, MAX_AGE)
         self._log = Log(self)
         self._shutdown = serve.prepare_process()
 
-    def serve(self, first: Arrival) -> int:
-        """Serve this pod and those that join, until the last has ended."""
+    def serve(self, id: str, first: Arrival | None = None, starter: _socket.socket | None = None) -> int:
+        """Serve this pod and those that join, until the last has ended. Without a first pod `starter` is the link to
+        the `start` that spawned this process; `id` is of its pod."""
         sys.excepthook = self._report
         sys.unraisablehook = lambda raised: self._report(raised.exc_type, raised.exc_value, raised.exc_traceback)
         spans_directory = serve.enable_spans()
         try:
-            threads.start_thread(self._accept, ())
-            threads.start_thread(self._add, (first,))
+            self._begin(first, starter)
             self._shutdown.wait(lambda: serve.start_waiting_threads(self._shutdown, self._log))
         finally:
             threads.set_keeper(None)
@@ -82,8 +84,25 @@ class SharedDaemon:
                     pod.is_ending = True
             threads.run_parallel([lambda pod=pod: pod.close(self._shutdown.now) for pod in pods], END_TIMEOUT)  # type: ignore[misc]
             if spans_directory:
-                serve.write_spans(spans_directory, first.flags.id, self._log)
+                serve.write_spans(spans_directory, id, self._log)
+            self._crash_log.remove()
         return 1 if self._shutdown.failed else 0
+
+    def _begin(self, first: Arrival | None, starter: _socket.socket | None) -> None:
+        if first is not None:
+            self._arriving = 1
+            threads.start_thread(self._add, (first,))
+        elif starter is not None:
+            self._is_awaited = True
+            threads.start_thread(self._wait_for_starter, (starter,))
+        threads.start_thread(self._accept, ())
+
+    def _wait_for_starter(self, starter: _socket.socket) -> None:
+        """Until the `start` has ended, with its pod in this daemon or without."""
+        daemon.wait_for_handover(starter)
+        with self._lock:
+            self._is_awaited = False
+        self._exit_if_last(False)
 
     # The channel of the daemon's own log, which every pod gets.
 
@@ -112,11 +131,11 @@ class SharedDaemon:
         if not self._reserve():
             connection.close()
             return
-        arrival = None
+        arrival = handover = None
         try:
-            handover = standby.receive(connection)
+            handover = shared.receive(connection)
             flags = self._parse(handover.arguments)[1]
-            boot = adopted.read_options(flags, handover.options)
+            boot = decode_bootstrap(flags, shared.read_options(handover, STDIN_LIMIT))
             arrival = Arrival(
                 flags, boot, handover.listener, handover.panic_log, handover.bundle, handover.is_sandbox, connection
             )
@@ -124,12 +143,14 @@ class SharedDaemon:
             connection.close()  # `start` notices, and starts a daemon of its own
         finally:
             if arrival is None:
+                if handover is not None:
+                    shared.discard(handover)
                 self._end_reservation()
         if arrival is not None:
             self._add(arrival)
 
     def _reserve(self) -> bool:
-        """Count a pod that arrives. False if this daemon takes no more; its control socket is removed by then."""
+        """Count a pod that arrives. False if this daemon takes no more; its control endpoint is removed by then."""
         with self._lock:
             if not self._control.closed:
                 count = len(self._pods) + self._arriving
@@ -152,6 +173,7 @@ class SharedDaemon:
         try:
             pod = SharedPod(arrival)
         except BaseException:
+            arrival.close()
             self._end_reservation()
             raise
         with self._lock:
@@ -161,12 +183,17 @@ class SharedDaemon:
             if pod.telemetry is not None:
                 self._trace()
             pod.start(arrival.is_sandbox, lambda now: self._end(pod, now), WORKERS, self._scope)
-            if arrival.is_first:
-                serve.warm_up(pod, arrival.link)
-            else:
-                self._link_panic_log(pod)
+            if not arrival.is_first:
+                self._link_crash_log(pod)
+                shared.report_ready(arrival.link)
+            with self._lock:
+                is_warm, self._is_warm = self._is_warm, True
+            if is_warm:
                 self._complete(pod, arrival.link)
+            else:
+                serve.warm_up(pod, arrival.link)
         except Exception as error:
+            arrival.link.close()
             serve.report(pod.log, error)
             self._end(pod, True)
 
@@ -181,7 +208,6 @@ class SharedDaemon:
 
     def _complete(self, pod: SharedPod, link: _socket.socket) -> None:
         """The rest of a handover: `start` prints the address and confirms, or has exited."""
-        shared.report_ready(link)
         if not daemon.wait_for_handover(link):
             pod.log.warning("start died before the handover, shutting down")
             self._end(pod, True)
@@ -189,11 +215,10 @@ class SharedDaemon:
         pod.announce()
         service.warm_up(pod.context)
 
-    def _link_panic_log(self, pod: SharedPod) -> None:
+    def _link_crash_log(self, pod: SharedPod) -> None:
         """If this process crashes, `delete` finds in each bundle what it wrote."""
         try:
-            # With a directory, which an absolute path does not need, Python follows the link.
-            posix.link("/proc/self/fd/2", f"{pod.bundle}/{DAEMON_PANIC_LOG}", src_dir_fd=2)
+            self._crash_log.link(f"{pod.bundle}/{DAEMON_PANIC_LOG}")
         except OSError as error:
             pod.log.warning("a crash of the shared daemon will not be reported for this pod", error=error)
 
@@ -217,7 +242,7 @@ class SharedDaemon:
 
     def _exit_if_last(self, now: bool) -> None:
         with self._lock:
-            if self._pods or self._arriving:
+            if self._pods or self._arriving or self._is_awaited:
                 return
             self._control.close()  # under the lock: no pod can arrive any more
         self._shutdown.request(now)

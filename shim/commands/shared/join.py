@@ -1,8 +1,11 @@
 """`start` for a shared daemon: hand the pod over to the one that runs, or start one.
 
-The control socket decides between two `start`s at once: one of them creates it, under a lock, and its daemon inherits
-it. The connection of the other waits in the backlog until that daemon accepts it. A daemon that takes no more pods has
-removed its socket before it closes the connection: the next attempt starts a new daemon.
+The control endpoint, a socket or a pipe, decides between two `start`s at once: one of them creates it, and its daemon
+inherits it. The connection of the other waits until that daemon accepts it. A daemon that takes no more pods has
+removed its endpoint before it closes the connection: the next attempt starts a new daemon.
+
+Where the system can fork, the new daemon has the pod from the beginning. Elsewhere it begins without pods, and the
+`start` hands over its pod as to any other daemon.
 
 Whatever fails here, the caller starts a daemon for this pod alone.
 """
@@ -11,13 +14,14 @@ from __future__ import annotations
 
 from shim.commands import NODE_SCOPE, Bootstrap, Flags
 from shim.commands.shared import DAEMON_PANIC_LOG
-from shim.platform import daemon, endpoint, files
-from shim.platform.linux import shared
+from shim.platform import daemon, endpoint, files, shared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
     from collections.abc import Callable
+
+    from shim.platform.windows.detached_process import Child as SpawnedDaemon
 
     Parse = Callable[[list[str]], tuple[str, Flags]]
 
@@ -38,6 +42,7 @@ class SharedStart:
         self._is_sandbox = is_sandbox
         self._scope = scope
         self._parse = parse
+        self._spawned: SpawnedDaemon | None = None
         self.panic_log = f"{bundle}/{DAEMON_PANIC_LOG}"
 
     def start_daemon(self, listener: _socket.socket, panic_log: int) -> daemon.Child:
@@ -45,21 +50,48 @@ class SharedStart:
         namespace = "" if self._scope == NODE_SCOPE else self._flags.namespace
         path = shared.control_path(self._address, self._scope, self._flags.address, namespace)
         for _ in range(ATTEMPTS):
-            link = shared.connect(path)
-            if link is None:
-                control = shared.listen(path)
-                if control is not None:
+            timeout = shared.GREETING_TIMEOUT if self._spawned is None else shared.START_TIMEOUT
+            try:
+                link = shared.connect(path, timeout)
+                pid = 0 if link is None else shared.wait_greeting(link)
+            except TimeoutError:
+                path = shared.path_instead(path)
+                continue
+            if link is not None and pid:
+                return self._hand_over(pid, link, listener, panic_log)
+            if link is None and (control := shared.listen(path)) is not None:
+                if daemon.FORKS:
                     return self._fork(listener, panic_log, control, path)
-            elif (pid := shared.wait_greeting(link, path)) != 0:
-                self._hand_over(link, listener, panic_log)
-                return shared.Joined(pid, link)
+                self._spawn(control, panic_log)
         raise OSError(11, "no shared daemon takes the pod")
 
-    def _hand_over(self, link: _socket.socket, listener: _socket.socket, panic_log: int) -> None:
+    def close(self) -> None:
+        """After a failure: a daemon that was started for this pod exits, if it has no other."""
+        if self._spawned is not None:
+            self._spawned.close()
+
+    def _hand_over(self, pid: int, link: _socket.socket, listener: _socket.socket, panic_log: int) -> daemon.Child:
         flags = self._flags
         words = ["-namespace", flags.namespace, "-address", flags.address, "-publish-binary", flags.publish_binary]
         words += ["-id", flags.id, *(["-debug"] if flags.debug else []), "start"]
-        shared.hand_over(link, listener, panic_log, self._boot.raw, self._bundle, self._is_sandbox, words)
+        joined = shared.Joined(pid, link, listener)
+        try:
+            shared.hand_over(link, listener, panic_log, self._boot.raw, self._bundle, self._is_sandbox, words)
+        except BaseException:
+            joined.close()
+            raise
+        return joined
+
+    def _spawn(self, control: _socket.socket, panic_log: int) -> None:
+        """Once: a daemon that dies as it starts would die again."""
+        from shim.commands.shared import spawned
+
+        try:
+            if self._spawned is not None:
+                raise OSError(11, "the shared daemon has exited")
+            self._spawned = spawned.launch(self._flags, self._scope, self._bundle, control, panic_log)
+        finally:
+            control.close()  # in this process; the daemon keeps it
 
     def _fork(self, listener: _socket.socket, panic_log: int, control: _socket.socket, path: str) -> daemon.Child:
         def body(link: _socket.socket | None) -> int:
@@ -69,7 +101,9 @@ class SharedStart:
             assert link is not None
             first = Arrival(self._flags, self._boot, listener, panic_log, self._bundle, self._is_sandbox, link, True)
             try:
-                return SharedDaemon(control, path, self._scope, self._parse).serve(first)
+                endpoint_of_starts = shared.ControlEndpoint(control, path)
+                served = SharedDaemon(endpoint_of_starts, self._scope, self._parse, shared.CrashLog())
+                return served.serve(self._flags.id, first)
             except BaseException:
                 endpoint.remove(self._address)
                 raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from shim.commands import Bootstrap, Flags, serve
-from shim.platform import files
-from shim.platform.linux import endpoint
+from shim.platform import daemon, endpoint, files
 from shim.platform.log_channel import LogChannel
 
 TYPE_CHECKING = False
@@ -39,6 +40,12 @@ class Arrival:
         self.link = link
         self.is_first = is_first
 
+    def close(self) -> None:
+        """No pod comes of it."""
+        self.link.close()
+        self.listener.close()
+        files.close(self.panic_log)
+
     @property
     def name(self) -> str:
         """What threads, stacks and lists of pods show."""
@@ -46,12 +53,13 @@ class Arrival:
 
 
 class SharedPod(serve.PodServer):
-    __slots__ = ("_channel", "_panic_log", "is_ending", "name", "telemetry")
+    __slots__ = ("_channel", "_lock", "_panic_log", "is_ending", "name", "telemetry")
 
     def __init__(self, arrival: Arrival) -> None:
         flags = arrival.flags
         self.name = arrival.name
         self.is_ending = False
+        self._lock = allocate_lock()
         self._panic_log = arrival.panic_log
         address = endpoint.address_of(arrival.listener)
         self.telemetry = serve.telemetry_of(flags, arrival.bundle, address, arrival.is_sandbox)
@@ -72,12 +80,28 @@ class SharedPod(serve.PodServer):
         import traceback
 
         text = "".join(traceback.format_exception(kind, error, trace))
-        files.write_all(self._panic_log, text.encode("utf-8", "backslashreplace"))
+        with self._lock:
+            if self._panic_log < 0:
+                raise OSError(9, "the panic log is closed")
+            files.write_created(self._panic_log, text.encode("utf-8", "backslashreplace"))
+
+    def release_bundle(self) -> None:
+        """Before the response after which containerd may remove the bundle. Later failures are the daemon's."""
+        if daemon.OPEN_FILES_STAY:
+            self._close_panic_log()
+
+    def _close_panic_log(self) -> None:
+        with self._lock:
+            panic_log, self._panic_log = self._panic_log, -1
+            if panic_log >= 0:
+                files.close(panic_log)
 
     def close(self, now: bool) -> None:
         """End calls, flush events, close everything that belongs to this pod."""
+        # First: a `start` that has given up this pod waits for the end of the endpoint, and creates the file again.
+        self.release_bundle()
         try:
             self.end_calls(now)
         finally:
-            self.log.close()
-            files.close(self._panic_log)
+            self.close_log()
+            self._close_panic_log()

@@ -27,6 +27,8 @@ SYSTEM_LOG = "the kernel's messages"
 SWITCH_INTERVAL = 0.0005
 #: No user is created for a container.
 CREATES_USERS = False
+#: An open file does not block the removal of its directory.
+OPEN_FILES_STAY = False
 READY = b"R"
 DONE = b"D"
 READY_TIMEOUT = 10.0

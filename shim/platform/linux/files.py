@@ -109,6 +109,11 @@ def create(path: str) -> int:
     return posix.open(path, flags, 0o600)
 
 
+def write_created(descriptor: int, data: bytes) -> None:
+    """Write to a file of `create`."""
+    write_all(descriptor, data)
+
+
 def append(path: str, data: bytes) -> None:
     """Append in one write; the file is created if it is missing. A link in its place is refused."""
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_NONBLOCK | posix.O_CLOEXEC | _NO_LINK

@@ -17,12 +17,17 @@ import sys
 
 from shim.platform.linux.daemon import HANDOVER_TIMEOUT, READY, READY_TIMEOUT, Child
 from shim.platform.linux.endpoint import hash_of, identity_of, lock, path_of, peer_is_own_user
+from shim.platform.linux.files import read_all
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from shim.platform.linux.standby import Handover
 
 PREFIX = "shared-"
 BACKLOG = 128
 PROTOCOL = b"runhcs-standby-3"
 # How long a daemon may take to accept a connection; one that starts has to import its modules first.
-GREETING_TIMEOUT = 10.0
+GREETING_TIMEOUT = START_TIMEOUT = 10.0
 _DIGITS = 32
 
 # Variables that differ between the calls of one containerd, or between two runs of it, and that a daemon does not read.
@@ -76,11 +81,11 @@ def _environment() -> list[bytes]:
     return sorted(name + b"=" + value for name, value in posix.environ.items() if name not in IGNORED)
 
 
-def connect(path: str) -> _socket.socket | None:
+def connect(path: str, timeout: float = GREETING_TIMEOUT) -> _socket.socket | None:
     """A connection to the daemon; None if there is none."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     try:
-        connection.settimeout(GREETING_TIMEOUT)
+        connection.settimeout(timeout)
         connection.connect(path)
         if peer_is_own_user(connection):
             return connection
@@ -123,8 +128,10 @@ def remove(path: str) -> None:
         pass
 
 
-def remove_stale(directory: str) -> None:
-    """Remove control sockets of dead daemons."""
+def remove_stale(address: str, content: bytes) -> None:
+    """Remove control sockets of dead daemons, in the directory of a pod's socket. `content`: as for `crash_text`."""
+    del content
+    directory = path_of(address).rpartition("/")[0]
     try:
         names = [name for name in posix.listdir(directory) if name.startswith(PREFIX)]
         if not names:
@@ -145,13 +152,18 @@ def remove_stale(directory: str) -> None:
         posix.close(held)
 
 
-def wait_greeting(connection: _socket.socket, path: str) -> int:
-    """The pid of the daemon, once it takes the pod; 0 if it takes no more pods, or has exited. A daemon that hangs gets
-    no more pods: its socket is removed, and the caller fails."""
+def path_instead(path: str) -> str:
+    """The control socket to use instead of that of a daemon that hangs, which gets no more pods."""
+    remove(path)
+    return path
+
+
+def wait_greeting(connection: _socket.socket) -> int:
+    """The pid of the daemon, once it takes the pod; 0 if it takes no more pods, or has exited. TimeoutError if it
+    hangs."""
     try:
         message = connection.recv(32)
     except TimeoutError:
-        remove(path)
         connection.close()
         raise
     except ConnectionError:
@@ -199,13 +211,24 @@ class Joined(Child):
 
     __slots__ = ()
 
-    def __init__(self, pid: int, link: _socket.socket) -> None:
+    def __init__(self, pid: int, link: _socket.socket, listener: _socket.socket) -> None:
+        del listener
         link.settimeout(READY_TIMEOUT)
         super().__init__(pid, link)
 
-    def kill(self) -> None:
-        """Not the process, which serves other pods: it gives up a pod whose `start` disconnects."""
+    def close(self) -> None:
+        """Disconnect: the daemon gives up the pod."""
         self._link.close()
+
+    def kill(self) -> None:
+        """Not the process, which serves other pods."""
+        self.close()
+
+
+def discard(handover: Handover) -> None:
+    """It will not be used."""
+    handover.listener.close()
+    posix.close(handover.panic_log)
 
 
 def report_ready(link: _socket.socket) -> None:
@@ -214,7 +237,43 @@ def report_ready(link: _socket.socket) -> None:
     link.send(READY)
 
 
-class ControlSocket:
+def receive(connection: _socket.socket) -> Handover:
+    """In the daemon: what a `start` hands over. OSError or ValueError if there is nothing."""
+    from shim.platform.linux import standby  # not in `start`
+
+    return standby.receive(connection)
+
+
+def read_options(handover: Handover, limit: int) -> bytes:
+    """The content of stdin of the `start`."""
+    if handover.options < 0:
+        return b""
+    try:
+        return read_all(handover.options, limit)
+    finally:
+        posix.close(handover.options)
+
+
+class CrashLog:
+    """The process's stderr: one file, with a name in each bundle. So `delete` finds in each what a crash wrote, and the
+    file disappears with the last of them."""
+
+    __slots__ = ()
+
+    def link(self, path: str) -> None:
+        # With a directory, which an absolute path does not need, Python follows the link.
+        posix.link("/proc/self/fd/2", path, src_dir_fd=2)
+
+    def remove(self) -> None:
+        """Nothing to do: it disappears with the bundles."""
+
+
+def crash_text(content: bytes, limit: int) -> bytes:
+    """What a daemon wrote as it crashed, from the content of the file in a bundle."""
+    return content[:limit]
+
+
+class ControlEndpoint:
     """The daemon's side. `close` wakes the thread that blocks in `accept`."""
 
     __slots__ = ("_identity", "_listener", "_path", "closed")

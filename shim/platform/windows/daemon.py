@@ -38,6 +38,8 @@ SYSTEM_LOG = "Windows' event log"
 SWITCH_INTERVAL = 0.001
 #: A user may be created for a host process container.
 CREATES_USERS = True
+#: A file that is deleted while it is open stays in its directory, which cannot be removed.
+OPEN_FILES_STAY = True
 _is_limited = False
 READY = b"R"
 DONE = b"D"
@@ -49,13 +51,14 @@ _WAIT_TIMEOUT = 258
 
 
 class Startup:
-    """STARTUPINFO for `_winapi.CreateProcess`: the standard handles, if any, are all that is inherited."""
+    """STARTUPINFO for `_winapi.CreateProcess`: no other handles are inherited than the given ones."""
 
-    def __init__(self, *streams: int) -> None:
+    def __init__(self, *streams: int, more: tuple[int, ...] = ()) -> None:
+        """`more` handles are inherited, too."""
         self.dwFlags = _USE_STD_HANDLES if streams else 0
         self.wShowWindow = 0
         self.hStdInput, self.hStdOutput, self.hStdError = streams or (0, 0, 0)
-        self.lpAttributeList = {"handle_list": list(streams)}
+        self.lpAttributeList = {"handle_list": [*streams, *more]}
 
 
 def quote(arguments: list[str]) -> str:
@@ -76,11 +79,11 @@ def quote(arguments: list[str]) -> str:
     return " ".join(words)
 
 
-def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
-    """Start this program again, as a daemon."""
+def spawn(arguments: list[str], directory: str, panic_log: int, *more: int) -> Child:
+    """Start this program again, as a daemon. It inherits the panic log and `more` handles."""
     from shim.platform.windows import detached_process
 
-    return detached_process.spawn(arguments, directory, panic_log)
+    return detached_process.spawn(arguments, directory, panic_log, *more)
 
 
 def start_standby() -> None:

@@ -96,13 +96,13 @@ class Child:
             pass
 
 
-def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
-    """Start this program again, detached; it inherits two pipes and the panic log only."""
+def spawn(arguments: list[str], directory: str, panic_log: int, *more: int) -> Child:
+    """Start this program again, detached; it inherits two pipes, the panic log and `more` handles only."""
     their_input, our_output = _winapi.CreatePipe(None, 0)
     our_input, their_output = _winapi.CreatePipe(None, 0)
     given = (their_input, their_output, panic_log)
     try:
-        for handle in given:
+        for handle in (*given, *more):
             nt.set_handle_inheritable(handle, True)
         command = [*own_command(), *arguments]
         process, thread, pid, _ = _winapi.CreateProcess(
@@ -114,7 +114,7 @@ def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
             _DETACHED_PROCESS | _NEW_PROCESS_GROUP,
             None,  # type: ignore[arg-type]  # our own environment
             directory,
-            Startup(*given),
+            Startup(*given, more=more),
         )
     except BaseException:
         _winapi.CloseHandle(our_input)
@@ -123,6 +123,7 @@ def spawn(arguments: list[str], directory: str, panic_log: int) -> Child:
     finally:
         _winapi.CloseHandle(their_input)
         _winapi.CloseHandle(their_output)
-        nt.set_handle_inheritable(panic_log, False)
+        for handle in (panic_log, *more):
+            nt.set_handle_inheritable(handle, False)
     _winapi.CloseHandle(thread)
     return Child(process, pid, our_output, our_input)

@@ -126,6 +126,15 @@ def inherited(address: str, handle: int) -> ListeningPipe:
     return ListeningPipe(path_of(address), handle)
 
 
+def address_of(listener: ListeningPipe) -> str:
+    return listener.path
+
+
+def identity_of(path: str) -> None:
+    """None: no other process can replace a pipe while one holds it."""
+    del path
+
+
 def exists(address: str) -> bool:
     """Whether the pipe exists. The check does not use up an instance."""
     try:

@@ -149,6 +149,12 @@ def create(path: str) -> int:
         raise OSError(error.errno, error.strerror, path) from None  # with the file name, which CreateFile omits
 
 
+def write_created(handle: int, data: bytes) -> None:
+    """Write to a file of `create`."""
+    while data:
+        data = data[_winapi.WriteFile(handle, data)[0] :]
+
+
 def append(path: str, data: bytes) -> None:
     """Append in one write; the file is created if it is missing. A link in its place is refused."""
     _refuse_link(native(path))

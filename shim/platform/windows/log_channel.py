@@ -69,7 +69,7 @@ class LogChannel:
             self._wake_writer()
 
     def close(self) -> None:
-        """Write what is buffered, for a limited time. The process's exit closes the pipe."""
+        """Write what is buffered, for a limited time. The threads of the channel close the pipe."""
         with self._lock:
             listener, self._listener = self._listener, None
             self._closed = True
@@ -77,8 +77,10 @@ class LogChannel:
             self._wake_writer()
         if listener is not None:
             listener.close()
-        if is_pending:
-            self._written.acquire(True, CLOSE_TIMEOUT)
+        if is_pending and not self._written.acquire(True, CLOSE_TIMEOUT):
+            with self._lock:
+                if self._reader is not None:
+                    self._reader.close()  # it reads nothing: wake the writer
 
     def _accept(self, listener: Listener) -> None:
         while True:
@@ -91,6 +93,9 @@ class LogChannel:
                 sleep(PAUSE)
                 continue
             with self._lock:
+                if self._closed:
+                    reader.release()
+                    continue
                 if self._reader is not None:
                     self._reader.close()  # the writer thread may be using it
                     self._replaced.append(self._reader)
@@ -113,6 +118,10 @@ class LogChannel:
             while self._write_once():
                 pass
             if self._closed:
+                with self._lock:
+                    if self._reader is not None:
+                        self._reader.release()
+                        self._reader = None
                 self._written.release()
                 return
 

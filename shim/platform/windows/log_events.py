@@ -56,3 +56,6 @@ class EtwSink:
         entry = [tracelogging.text("Message", message), tracelogging.file_time("Time", nanoseconds)]
         entry += [tracelogging.value(name, fields[name]) for name in names]
         self._provider.write("LogrusEntry", etw_level, entry)
+
+    def close(self) -> None:
+        self._provider.close()

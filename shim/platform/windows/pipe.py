@@ -65,6 +65,10 @@ class PipeStream:
         self._reading: Overlapped | None = None
         self._writing: Overlapped | None = None
 
+    @property
+    def handle(self) -> int:
+        return self._handle
+
     def settimeout(self, timeout: float | None, /) -> None:
         """Set the timeout of later operations."""
         self._timeout = timeout

@@ -20,6 +20,7 @@ from shim.platform.windows._system_cffi import ffi
 from shim.platform.windows.daemon import quote
 from shim.platform.windows.detached_process import own_command
 from shim.platform.windows.pipe import PipeStream
+from shim.platform.windows.pipe_link import PipeLink
 from shim.platform.windows.security import administrators_only
 
 TYPE_CHECKING = False
@@ -41,45 +42,12 @@ _ERROR_PIPE_CONNECTED = 535
 _ERROR_NO_DATA = 232
 
 
-class StandbyLink(daemon.Link):
-    """The link to the launcher over the standby's pipe, instead of the pipes of a process that it has started."""
-
-    __slots__ = ("_stream",)
-
-    def __init__(self, handle: int, timeout: float) -> None:
-        super().__init__(is_awaited=True)
-        self._stream = PipeStream(handle, timeout)
-
-    def send(self, data: bytes) -> None:
-        self._stream.sendall(data)
-
-    def read_exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self._stream.recv(size - len(data))
-            if not piece:
-                raise OSError(109, "start ended before it had sent its input")
-            data += piece
-        return data
-
-    def report_ready(self) -> None:
-        self.send(daemon.READY)
-
-    def wait_for_handover(self) -> bool:
-        try:
-            return self._stream.recv(1) == daemon.DONE
-        except OSError:
-            return False
-        finally:
-            self._stream.release()
-
-
 class Handover:
     """What the launcher of one `start` hands over for its daemon."""
 
     __slots__ = ("_environment", "_panic_log", "arguments", "link")
 
-    def __init__(self, link: StandbyLink, data: bytes) -> None:
+    def __init__(self, link: PipeLink, data: bytes) -> None:
         protocol, panic_log, count, *texts = data.decode().removesuffix("\0").split("\0")
         if protocol != PROTOCOL:
             raise ValueError("not a handover")
@@ -110,13 +78,14 @@ class StandbyPipe:
         """The next handover; None after so many idle seconds, or if this program has been replaced."""
         deadline = monotonic() + idle
         while self._wait_connected(deadline):
-            launcher = StandbyLink(self._pipe.handle, REQUEST_TIMEOUT)
+            launcher = PipeLink(PipeStream(self._pipe.handle), REQUEST_TIMEOUT)
             try:
                 launcher.send(AWAKE)
                 size = int.from_bytes(launcher.read_exactly(4), "little")
                 if size <= MAX_HANDOVER:
                     data = launcher.read_exactly(size)
-                    return Handover(StandbyLink(self._pipe.handle, daemon.HANDOVER_TIMEOUT), data)
+                    launcher.settimeout(daemon.HANDOVER_TIMEOUT)
+                    return Handover(launcher, data)
             except (OSError, ValueError):
                 pass  # a launcher that timed out
             _winapi.CloseHandle(self._pipe.next())

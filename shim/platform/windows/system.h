@@ -22,6 +22,7 @@ int32_t DeviceIoControl(void *device, uint32_t code, void *in, uint32_t in_size,
                         void *overlapped);
 uint32_t GetTimeZoneInformation(void *information);
 char16_t *GetCommandLineW(void);
+int32_t GetNamedPipeClientProcessId(void *pipe, uint32_t *pid);
 void *CreateEventW(void *attributes, int32_t manual, int32_t initial, const char16_t *name);
 void *RegisterEventSourceW(const char16_t *server, const char16_t *source);
 int32_t DeregisterEventSource(void *log);

@@ -49,7 +49,8 @@ class Launch:
         )  # fmt: skip
         patch.setattr(start, "daemon", self.daemon)
         patch.setattr(spawned, "daemon", self.daemon)
-        patch.setattr(start, "endpoint", SimpleNamespace(listen=lambda _: None, remove=lambda _: None))
+        listener = SimpleNamespace(close=lambda: None)
+        patch.setattr(start, "endpoint", SimpleNamespace(listen=lambda _: listener, remove=lambda _: None))
 
     def error(self) -> str:
         with pytest.raises(CommandError) as caught:

@@ -113,7 +113,9 @@ def test_only_platform_asks_for_the_operating_system() -> None:
 
 
 @pytest.mark.parametrize(
-    ("linux", "windows"), [("files.py", "files.py"), ("fifos.py", "stdio_pipes.py")], ids=["files", "stdio"]
+    ("linux", "windows"),
+    [("files.py", "files.py"), ("fifos.py", "stdio_pipes.py"), ("shared.py", "shared.py")],
+    ids=["files", "stdio", "shared"],
 )
 def test_both_systems_offer_the_same_functions(linux: str, windows: str) -> None:
     """`shim.platform` exports one of two modules: what a caller uses must be in both."""
