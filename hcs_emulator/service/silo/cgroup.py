@@ -8,7 +8,6 @@ HCS accepted the limit.
 from __future__ import annotations
 
 import asyncio
-import glob
 import hashlib
 import os
 import time
@@ -273,11 +272,20 @@ def remove_stale(instance: str, hierarchies: Hierarchies | None = None) -> None:
     roots = set(where.bases.values()) | ({where.unified} if where.unified is not None else set())
     for root in roots:
         subtree = root / _SUBTREE
-        own = subtree / _safe(instance)
-        # Not Path.glob, which fails if another instance removes the subtree meanwhile.
-        for left in [own, *map(Path, glob.glob(f"{glob.escape(str(own))}-*"))]:
-            _remove_tree(left)
+        own = _safe(instance)
+        # Not glob, which keeps the pattern of each of up to 32,768 instances.
+        for name in _names(subtree):
+            if name == own or name.startswith(f"{own}-"):
+                _remove_tree(subtree / name)
         _removed(subtree)
+
+
+def _names(directory: Path) -> list[str]:
+    """None if another instance has removed the directory."""
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
 
 
 def _remove_tree(tree: Path) -> None:
