@@ -18,7 +18,7 @@ _EXECS = dict.fromkeys(("e0", "e1", "e2", "e3", "e4", "e9"), _EXEC)
 
 annotations = st.fixed_dictionaries(
     {HOST_PROCESS: st.sampled_from(["true", "true", "true", "True", "1", "abc"]), INHERIT_USER: st.just("true")},
-    optional={ROOT_LOCATION: st.sampled_from(["C:\\hpc", "C:\\hpc\\deep", "C:/hpc", "relative"])},
+    optional={ROOT_LOCATION: st.sampled_from(["C:\\hpc", "C:\\hpc\\deep", "C:/hpc"])},
 )
 processes = st.fixed_dictionaries(
     {"args": st.just(FOREVER["args"])},
