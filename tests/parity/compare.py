@@ -66,7 +66,7 @@ def calls(recorded: list[Call], ours: list[Call], in_order: bool = True) -> list
     """Missing calls (`-`), additional calls (`+`), and differences of documents."""
     differences = []
     if not in_order:
-        recorded, ours = (sorted(one, key=lambda call: call.key) for one in (recorded, ours))
+        recorded, ours = (sorted(_without(one, other), key=_key) for one, other in ((recorded, ours), (ours, recorded)))
     matcher = difflib.SequenceMatcher(None, [call.key for call in recorded], [call.key for call in ours], False)
     for operation, first, last, our_first, our_last in matcher.get_opcodes():
         if operation == "equal":
@@ -76,6 +76,21 @@ def calls(recorded: list[Call], ours: list[Call], in_order: bool = True) -> list
         differences += [f"- {call.key}" for call in recorded[first:last]]
         differences += [f"+ {call.key}" for call in ours[our_first:our_last]]
     return differences
+
+
+def _without(calls: list[Call], others: list[Call]) -> list[Call]:
+    """The calls that are not, as often, among the others."""
+    left, unmatched = list(others), []
+    for call in calls:
+        if call in left:
+            left.remove(call)
+        else:
+            unmatched.append(call)
+    return unmatched
+
+
+def _key(call: Call) -> str:
+    return call.key
 
 
 def document(theirs: Any, ours: Any, path: str = "") -> list[str]:
