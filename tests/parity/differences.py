@@ -41,6 +41,8 @@ def outline(case: Case) -> list[str]:
         lines.append("linux container")
         if not case.pod and ((case.spec.get("process") or {}).get("user") or {}).get("username"):
             lines.append("standalone user by name")
+    if case.has_pairs:
+        lines.append("calls at the same time")
     if (case.spec.get("annotations") or {}).get("microsoft.com/hostprocess-container"):
         lines.append("host process container")
     if str(case.run.get("fail") or "").partition("@")[0].endswith("=crash"):

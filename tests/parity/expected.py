@@ -249,4 +249,10 @@ EXPECTED = (
     Expected(RACES, r"hcs \+ (HcsOpenComputeSystem|HcsOpenProcess) <id>"),
     Expected(RACES, r"hcs \+ HcsSetProcessCallback <pid>", given=(r"answer Exec\(.*\) OK",)),
     Expected(RACES, r"hcs [+-] event <id>(@vm)?"),
+    # Which of two processes gets the next ports.
+    Expected(
+        RACES,
+        r"guest guest:ExecuteProcess <id>: Settings\.VsockStdioRelaySettings\.\w+ is .*",
+        given=(r"calls at the same time",),
+    ),
 )
