@@ -7,6 +7,8 @@ another order than recorded.
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +20,7 @@ import attrs
 INCIDENTAL = frozenset(
     ("HcsGetProcessProperties", "HcsCloseProcess", "HcsCloseComputeSystem", "NtOpenJobObject", "RtlGetVersion")
 )
+GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 STATISTICS = [{"PropertyTypes": ["Statistics"]}]
 
 
@@ -92,15 +95,19 @@ class Script:
     #: What kind of guest the VM has, and how long it took from its start to the first message.
     is_linux: bool = False
     boot_seconds: float = 0.0
+    #: GUIDs that the shim did not make up: of requests, specs and answers.
+    given_guids: frozenset[str] = frozenset()
+    _guids: dict[str, str] = attrs.Factory(dict)
     differences: list[Difference] = attrs.Factory(list)
     _lock: Any = attrs.field(factory=threading.Lock)
 
     def match_call(self, name: str, handle: int, strings: list[Any]) -> Call | None:
         """The recorded call, which is used now; None if there is none."""
-        actual = [self.normalize(one) for one in strings]
         with self._lock:
+            actual = [self._with_recorded_guids(self.normalize(one)) for one in strings]
             named = [call for call in self.calls if not call.used and call.name == name and call.handle == handle]
             same = [call for call in named if call.strings is None or call.strings == actual]
+            same = same or [call for call in named if self._is_same_but_guids(call.strings, actual)][:1]
             others = [] if is_incidental(name, actual) else named
             found = next(iter(same or others), None)
             if found is None:
@@ -113,13 +120,14 @@ class Script:
             return found
 
     def match_guest_call(self, procedure: str, container: str, request: dict[str, Any]) -> GuestCall | None:
-        actual = self.normalize(request)
         with self._lock:
+            actual = self._with_recorded_guids(self.normalize(request))
             named = [
                 call for call in self.guest_calls
                 if not call.used and call.procedure == procedure and call.container == container
             ]  # fmt: skip
             same = [call for call in named if call.request == actual]
+            same = same or [call for call in named if self._is_same_but_guids(call.request, actual)][:1]
             found = next(iter(same or named), None)
             if found is None:
                 problem = "the recording has no such message"
@@ -129,6 +137,24 @@ class Script:
             if not same:
                 self.differences.append(Difference(f"guest {procedure}", "another message", found.request, actual))
             return found
+
+    def _with_recorded_guids(self, value: Any) -> Any:
+        """The value with GUIDs that this shim has made up as those that the recorded one has made up."""
+        if not self._guids or value is None:
+            return value
+        return json.loads(GUID.sub(lambda found: self._guids.get(found[0], found[0]), json.dumps(value)))
+
+    def _is_same_but_guids(self, recorded: Any, actual: Any) -> bool:
+        """Whether they differ only in GUIDs that both shims have made up; learns which is which."""
+        texts = json.dumps(recorded), json.dumps(actual)
+        if GUID.sub("", texts[0]) != GUID.sub("", texts[1]):
+            return False
+        pairs = [pair for pair in zip(*(GUID.findall(text) for text in texts), strict=True) if pair[0] != pair[1]]
+        known = self.given_guids | set(self._guids.values())
+        if any(guid in known for pair in pairs for guid in pair):
+            return False
+        self._guids.update((made_up, of_recording) for of_recording, made_up in pairs)
+        return True
 
     def unused(self) -> list[Difference]:
         """What the recording has and the replay did not do."""

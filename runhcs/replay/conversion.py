@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from hcs_emulator.replay.guest import WAIT
-from hcs_emulator.replay.script import Call, GuestCall
+from hcs_emulator.replay.script import GUID, Call, GuestCall
 from runhcs.recording.reading import Entry, RecordedShim, RecordingError
 
 MOUNT_PATH = "GetLayerMountPath"
@@ -63,6 +63,8 @@ class Replayable:
     #: Calls of `shim.platform.jobs`.
     jobs: list[Entry] = field(factory=list)
     vm_ids: list[str] = field(factory=list)
+    #: Not made up by the shim.
+    given_guids: frozenset[str] = frozenset()
     #: Of the guest of its VM.
     is_linux: bool = False
     boot_seconds: float = 0.0
@@ -87,6 +89,7 @@ def convert(shim: RecordedShim) -> Replayable:
         guest_calls=sorted(guest_calls, key=lambda one: one.begin),
         specs={entry["id"]: entry for entry in shim.of_kind("spec")},
         jobs=sorted(shim.of_kind("job"), key=lambda one: int(one["begin"])),
+        given_guids=_given_guids(shim),
         vm_ids=_vm_ids(shim),
         is_linux=any(_is_linux(entry) for entry in shim.of_kind("guest")),
         boot_seconds=_boot_seconds(calls, guest_calls),
@@ -159,6 +162,15 @@ def _parsed(value: Any) -> Any:
         except ValueError:
             pass
     return value
+
+
+def _given_guids(shim: RecordedShim) -> frozenset[str]:
+    """GUIDs of what the shim was given: requests, specs, answers and events."""
+    given: list[Any] = [shim.identity, *shim.of_kind("spec"), *shim.of_kind("event"), *shim.of_kind("notification")]
+    given += [entry.get("request") for entry in shim.of_kind("rpc")]
+    given += [entry.get("document") for entry in shim.of_kind("call")]
+    given += [entry.get("response") for entry in shim.of_kind("guest")]
+    return frozenset(GUID.findall(json.dumps(given)))
 
 
 def _is_linux(entry: Entry) -> bool:

@@ -74,7 +74,7 @@ class Driver:
         self._timeline = Timeline(_ends(source))
         self._script = Script(
             source.calls, source.guest_calls, int(shim.identity.get("build") or 0), self._normalize,
-            self._timeline.done, delays, source.is_linux, source.boot_seconds,
+            self._timeline.done, delays, source.is_linux, source.boot_seconds, source.given_guids,
         )  # fmt: skip
         self._jobs = None
         if source.jobs:
@@ -138,11 +138,14 @@ class Driver:
             launcher = write_launcher(self._directory / "bin")
         else:
             launcher = self._jobs.prepare(delays=self._script.delays)
-        return ShimCommands(
+        shim = ShimCommands(
             str(launcher), identity["id"], self._paths.local(identity["bundle"]),
             namespace=identity["namespace"], address="/run/none.sock", environment=environment,
             publish_binary="/bin/false",
         )  # fmt: skip
+        if identity.get("debug"):
+            shim.flags.append("-debug")
+        return shim
 
     def _write_bundles(self) -> None:
         created = [request.fields for request in self._script_source.requests

@@ -20,6 +20,7 @@ _STREAMS = ("stdin", "stdout", "stderr")
 # Of this run, not of what was asked: they differ each time.
 _VOLATILE = ("created_at", "exited_at", "shim_pid", "version")
 _PATHS = ("bundle", "bundle_path")
+OVERLAY = "overlay"
 
 
 class Streams:
@@ -75,14 +76,20 @@ class Requests:
         if name == "netns_path" and self._paths.exists(value):
             return self._paths.local(value)
         if name == "rootfs":
-            return [
-                Mount(type=one.get("type", ""), source=self._paths.local(one.get("source", "")),
-                      target=one.get("target", ""), options=self._paths.mount_options(one.get("options", [])))
-                for one in value
-            ]  # fmt: skip
+            return [self._mount(one) for one in value]
         if isinstance(value, dict) and "type_url" in value:
             return self.packed(value)
         return value
+
+    def _mount(self, value: dict[str, Any]) -> Mount:
+        options = self._paths.mount_options(value.get("options", []))
+        if value.get("type") == OVERLAY:
+            # Of a Linux snapshotter, for a recording on the emulator. Its layers are empty here; kernels differ in what
+            # overlay file systems they take.
+            layer = next((one.partition("=")[2] for one in options if one.startswith(("upperdir=", "lowerdir="))), "")
+            return Mount(type="bind", source=layer.split(":")[0], target=value.get("target", ""), options=["rbind"])
+        source = self._paths.local(value.get("source", ""))
+        return Mount(type=value.get("type", ""), source=source, target=value.get("target", ""), options=options)
 
     def packed(self, value: dict[str, Any]) -> PackedAny:
         if "document" in value:

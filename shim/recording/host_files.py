@@ -26,6 +26,7 @@ _IN_LAYER = (
 )  # fmt: skip
 _BOOT_FILES = (boot_files.KERNEL, boot_files.UNCOMPRESSED_KERNEL, boot_files.INITRD, boot_files.VHD)
 _LOWER = "lowerdir="
+_OVERLAY = ("upperdir=", "workdir=")
 _VERBATIM = "\\\\?\\"
 
 
@@ -39,12 +40,12 @@ class HostFiles:
         self._boot = [str(one) for one in (*named, boot_directory) if one]
         self._layers = [*_layers(self._spec, rootfs), *self._boot]
 
-    def kinds(self, *, with_default_boot_files: bool) -> dict[str, Kind]:
-        """The paths, and what they are."""
+    def kinds(self, *others: str, with_default_boot_files: bool) -> dict[str, Kind]:
+        """The paths, and what they are, and those of `others` that are paths of this host."""
         boot = [*self._boot, *([boot_directory.default()] if with_default_boot_files else [])]
         found = [*self._layers, *(join(layer, *name.split("/")) for layer in self._layers for name in _IN_LAYER)]
         found += boot + [join(directory, name) for directory in boot for name in _BOOT_FILES]
-        found += _sources(self._spec)
+        found += [*_sources(self._spec), *others]
         kinds: dict[str, Kind] = {}
         for path in found:
             if host.is_absolute(path) and path not in kinds:
@@ -66,7 +67,7 @@ def _layers(spec: dict[str, Any], rootfs: Sequence[Mount]) -> list[str]:
                 found += _listed(value)
             elif name + equals == _LOWER:
                 found += value.split(":")
-            elif name + equals == layers.SCRATCH:
+            elif name + equals in (layers.SCRATCH, *_OVERLAY):
                 found.append(value)
     return found
 

@@ -107,6 +107,7 @@ class Recorder:
             "is_sandbox": context.is_sandbox,
             "sandbox_api": context.sandbox_api,
             "scope": context.scope,
+            "debug": context.debug,
             "bundle": context.bundle,
             "options": {"type_url": context.options_type, "hex": options.hex()},
             "build": windows_build(),

@@ -145,12 +145,14 @@ class CreateDocuments:
 
     def __init__(self, method: str, payload: bytes, start_options: bytes) -> None:
         """`start_options` are those that came with `start`, if they are the runtime's."""
+        network_namespace = ""
         if method == CREATE:
             request = api.CreateTaskRequest.decode(payload)
             self.id, bundle, rootfs, packed = request.id, request.bundle, request.rootfs, request.options
         else:
             asked = sandbox.CreateSandboxRequest.decode(payload)
             self.id, bundle, rootfs, packed = asked.sandbox_id, asked.bundle_path, asked.rootfs, None
+            network_namespace = asked.netns_path
         self._spec: dict[str, Any] | None = None
         try:
             spec = loads(files.read(f"{bundle.rstrip('/')}/config.json", MAX_SPEC, follow=False))
@@ -159,7 +161,7 @@ class CreateDocuments:
             pass  # a sandbox may have none
         host_files = HostFiles(self._spec, rootfs, _boot_directory(packed, start_options))
         is_linux = method == CREATE_SANDBOX or (self._spec or {}).get("linux") is not None
-        self._paths = host_files.kinds(with_default_boot_files=is_linux)
+        self._paths = host_files.kinds(network_namespace, with_default_boot_files=is_linux)
         self._boot_files = boot_directory.default() if is_linux else ""
 
     def entry(self, time: int, scrubber: Scrubber) -> dict[str, Any]:

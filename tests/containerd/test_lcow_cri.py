@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,14 @@ class LinuxKubelet(Kubelet):
 
 @pytest.fixture(params=[f"{kind}-{guest}" for kind in KINDS for guest in GUESTS])
 def kubelet(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LinuxKubelet]:
-    """A node whose pods use one of the guests."""
     kind, _, guest = request.param.rpartition("-")
+    with linux_kubelet(tmp_path, kind, guest) as client:
+        yield client
+
+
+@contextmanager
+def linux_kubelet(tmp_path: Path, kind: str, guest: str) -> Iterator[LinuxKubelet]:
+    """A node whose pods use one of the guests. `kind` is one of KINDS."""
     version, _, sandboxer = kind.partition("-")
     write_bridge_network(tmp_path / "cni", tmp_path / "leases")
 
