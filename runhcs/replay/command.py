@@ -83,7 +83,8 @@ def lines(outcome: Outcome) -> list[str]:
 
 def _request_line(answer: Answer) -> str:
     request = answer.request
-    subject = " ".join(one for one in (request.fields.get("id"), request.fields.get("exec_id")) if one)
+    names = ("id", "sandbox_id", "exec_id")
+    subject = " ".join(request.fields[name] for name in names if request.fields.get(name))
     if answer.error is not None:
         code, message = answer.error
         result = f"{NAMES[code] if 0 <= code < len(NAMES) else 'no answer'}: {message}"
