@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shim.container import resources
+from shim.oci.errors import InvalidSpec
 from shim.platform.job_types import Limits
 
 TYPE_CHECKING = False
@@ -16,7 +17,11 @@ WHOLE_MACHINE = resources.WHOLE_MACHINE
 
 def from_spec(spec: Spec, processors: int, warn: Callable[[str], object]) -> Limits:
     limits = Limits(memory=resources.memory(spec).get("SizeInMB", 0) * resources.MIB)
-    set_processor(limits, resources.processor(spec, processors, warn), processors)
+    try:
+        processor = resources.processor(spec, processors, warn)
+    except InvalidSpec as error:  # the words of Microsoft's shim
+        raise InvalidSpec(f"failed to convert OCI spec to job object limits: {error.message}", error.kind) from None
+    set_processor(limits, processor, processors)
     storage = resources.storage(spec)
     limits.iops = storage.get("IopsMaximum", 0)
     limits.bandwidth = storage.get("BandwidthMaximum", 0)

@@ -224,6 +224,11 @@ class TestLimits:
     def test_limits_from_spec(self, resources: dict[str, Any], expected: Limits) -> None:
         assert limits.from_spec(spec(section={"resources": resources}), 8, lambda sentence: None) == expected
 
+    def test_limits_that_exclude_each_other_are_refused_in_microsofts_words(self) -> None:
+        resources = {"cpu": {"count": 1, "maximum": 100}}
+        with pytest.raises(InvalidSpec, match=r"^failed to convert OCI spec to job object limits: invalid spec - "):
+            limits.from_spec(spec(section={"resources": resources}), 8, lambda sentence: None)
+
     def test_update_replaces_other_processor_limit(self) -> None:
         bounds = Limits(weight=3, memory=5)
         limits.set_processor(bounds, {"Count": 1}, 4)
