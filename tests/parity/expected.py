@@ -116,6 +116,15 @@ EXPECTED = (
         given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
     ),
     Expected(
+        "A VM is closed when its container cannot start",
+        r"hcs - HcsGetComputeSystemProperties <id>@vm Statistics,Memory",
+        given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
+    ),
+    Expected(
+        "Of several invalid mounts the first is named",
+        r"answer Create: text 'invalid OCI spec - a mount must have both .*', here 'failed to resolve path .*",
+    ),
+    Expected(
         "A killed host process exits with 4294967295",
         r"answer (Wait\(.*\)|Delete\(.*\)|State): exitStatus is 1, here 4294967295",
         given=(r"host process container",),
