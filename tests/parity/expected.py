@@ -112,7 +112,7 @@ EXPECTED = (
     ),
     Expected(
         "A VM is closed when its container cannot start",
-        r"answer Update: code (OK|Unimplemented), here Unknown",
+        r"answer Update: (code (OK|Unimplemented), here Unknown|text 'hcs::System::Modify <id>@vm: .*)",
         given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
     ),
     Expected(
