@@ -157,8 +157,9 @@ def _settle(pid: int) -> None:
 
 
 def _cpu(pid: int) -> int:
-    """Nanoseconds of all threads."""
-    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+    """Nanoseconds of all threads, those included that have exited: the CPU clock of the process
+    (clock_getcpuclockid(3))."""
+    return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def main() -> int:
