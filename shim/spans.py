@@ -109,9 +109,8 @@ def _add(name: str, begun: int, failure: Failure | None = None) -> None:
     ended = perf_counter_ns()
     root = _roots.get(get_ident())
     if root is not None:
-        children = root.children
-        if len(children) < MAX_CHILDREN:
-            children.append((name, begun, ended, failure))
+        if len(root.children) < MAX_CHILDREN:
+            root.children.append((name, begun, ended, failure))
     elif _sinks is not None:
         root = Root(name)
         root.begin, root.end, root.failure = begun, ended, failure
@@ -218,21 +217,6 @@ def rpc(method: str, handler: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
             return handler(call)
 
     return run
-
-
-def warm_up() -> None:
-    """Run the code of spans once, if they are on. The first run takes three times as long as a later one, and would
-    otherwise be a part of Create."""
-    if _sinks is None:
-        return
-    root = Root("", *_ids_of("State", b"\x0a\x00\x12\x00"))
-    _roots[root.thread] = root
-    try:
-        traced("", abs)(0)
-        with operation(""):
-            attribute("", 0)
-    finally:
-        del _roots[root.thread]
 
 
 def _ids_of(method: str, payload: bytes) -> tuple[str, str]:

@@ -355,7 +355,6 @@ def warm_up(server: PodServer, link: _socket.socket | None) -> None:
         daemon.announce_and_load(server.announce)
         with spans.span("warm-up"):
             service.warm_up(context)
-        spans.warm_up()
     except Exception as error:
         # A call that needs the broken module later imports it again, and reports its own error. A call that waits for
         # this import gets the unfinished module: Python does not tell it of the failure, so it is in the log.

@@ -42,14 +42,6 @@ def test_spans_are_off_by_default() -> None:
     assert taken() == []
 
 
-def test_warm_up_leaves_no_span(recording: None) -> None:
-    spans.warm_up()
-    assert spans.open_roots() == []
-    with spans.span("after"):
-        pass
-    assert [one.name for one in taken()] == ["after"]
-
-
 def test_rpc_span_contains_its_phases(recording: None) -> None:
     hcs = spans.traced("hcs HcsThing", lambda value: value * 2)
 
