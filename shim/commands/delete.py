@@ -159,4 +159,8 @@ def _remove_socket(flags: Flags) -> None:
     if files.exists(f"{flags.bundle}/{PANIC_LOGS[1]}") and not _daemon_is_running(flags.bundle):
         from shim.platform import shared
 
-        shared.remove_stale(own, files.read(f"{flags.bundle}/{PANIC_LOGS[1]}", PANIC_LIMIT, follow=False))
+        try:
+            content = files.read(f"{flags.bundle}/{PANIC_LOGS[1]}", PANIC_LIMIT, follow=False)
+        except OSError:
+            content = b""  # not a file of the daemon
+        shared.remove_stale(own, content)

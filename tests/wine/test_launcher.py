@@ -52,6 +52,13 @@ def delete(machine: Machine, program: str, bundle: Path, *more: str, name: str =
 # delete
 
 
+def test_delete_ignores_a_forged_crash_log(machine: Machine, bundle: Path) -> None:
+    """Of a shared daemon: the file has the path of the log."""
+    for content in (b"\xff\xfe", b"C:\\work\0x"):
+        (bundle / "daemon-panic.log").write_bytes(content)
+        assert delete(machine, INSTALLED, bundle)[0] == 0
+
+
 def test_delete_after_regular_exit_runs_without_python(
     machine: Machine, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

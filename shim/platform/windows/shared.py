@@ -318,17 +318,17 @@ def crash_text(content: bytes, limit: int) -> bytes:
     """What a daemon wrote as it crashed, from the content of the file in a bundle."""
     try:
         return files.read(content.decode("utf-8", "surrogatepass"), limit, follow=False)
-    except FileNotFoundError:
-        return b""  # it has exited regularly
+    except (FileNotFoundError, ValueError):
+        return b""  # it has exited regularly; or the content is not a path
 
 
 def remove_stale(address: str, content: bytes) -> None:
     """Remove crash logs of dead daemons, if they are empty, or old. `content`: as for `crash_text`."""
     del address
-    directory = _directory_of(content.decode("utf-8", "surrogatepass"))
     try:
+        directory = _directory_of(content.decode("utf-8", "surrogatepass"))
         names = nt.listdir(files.native(directory)) if directory else []
-    except OSError:
+    except (OSError, ValueError):
         return
     for name in names:
         pid = name.removeprefix(CRASH_LOG).removesuffix(SUFFIX)

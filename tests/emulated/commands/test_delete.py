@@ -102,6 +102,15 @@ def test_delete_prints_panic_log(binary: Binary) -> None:
     assert said.startswith(b"Fatal Python error") and len(said) == 1 << 20
 
 
+def test_delete_follows_no_link_for_the_crash_log(binary: Binary, tmp_path: Path) -> None:
+    """Of a shared daemon, in the place of which a link has been put."""
+    bundle = binary.bundle()
+    (tmp_path / "other").write_text("content of another file")
+    (bundle / "daemon-panic.log").symlink_to(tmp_path / "other")
+    _, said = binary.delete(bundle)
+    assert b"content" not in said
+
+
 def test_sigusr1_dumps_stacks_at_any_time(binary: Binary) -> None:
     """Also while the daemon still imports modules, and any number of times."""
     bundle = binary.bundle()
