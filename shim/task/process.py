@@ -21,8 +21,9 @@ Who calls whom, from HCS's exit notification to the answers of Wait and Delete (
         ├── owner.process_exited       an exec: publish TaskExit
         │                              the init: exit record, terminate the execs, last stats, tear the container
         │                              down, publish TaskExit of the execs, then its own
+        ├── `reported` is set          Wait is answered
         ├── HcsProcess.close
-        └── `done` is set              Wait is answered, Delete continues
+        └── `done` is set              Delete continues
 
 Two locks. `_start_lock` is held through a start, HCS calls included, and a kill waits for it, bounded. `_state_lock`
 covers only the fields and is never held during a call, so that an exit can be recorded at any moment. State is answered
@@ -70,8 +71,8 @@ _STATE_NAMES = {Status.CREATED: "created", Status.RUNNING: "running", Status.STO
 class Process:
     __slots__ = (
         "_bundle", "_hcs", "_io", "_killed", "_log", "_owner", "_start_lock", "_state_lock", "_stop_requested",
-        "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "parameters", "pid", "started",
-        "state_response", "status", "stopped", "terminal",
+        "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "parameters", "pid", "reported",
+        "started", "state_response", "status", "stopped", "terminal",
     )  # fmt: skip
 
     def __init__(
@@ -108,7 +109,9 @@ class Process:
         self.exited_at = ZERO_TIME
         #: The process has exited; its output may not have drained yet.
         self.stopped = OneShotEvent()
-        #: The exit is complete: drained, published, and for an init the container is torn down.
+        #: The exit is drained and published, and for an init the container is torn down.
+        self.reported = OneShotEvent()
+        #: The same, and no handle is held any more.
         self.done = OneShotEvent()
         self.state_response = b""
         self._encode_state()
@@ -301,9 +304,10 @@ class Process:
             self._owner.process_exited(self)
         except Exception as error:
             self._log.error("failed to publish exit", error=error, **self.log_fields())
+        self.reported.set()
         try:
             if hcs is not None:
-                hcs.close()  # after the event, which does not depend on it
+                hcs.close()  # neither the event nor Wait depends on it
         except Exception as error:
             self._log.error("failed to close process handle", error=error, **self.log_fields())
         finally:

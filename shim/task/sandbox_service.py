@@ -98,8 +98,8 @@ class SandboxService:
         def answer() -> None:
             call.reply(api.WaitSandboxResponse(exit_status=init.exit_status, exited_at=init.exited_at).encode())
 
-        deferred = call.defer(lambda: init.done.remove_callback(answer))
-        init.done.add_callback(answer)
+        deferred = call.defer(lambda: init.reported.remove_callback(answer))
+        init.reported.add_callback(answer)
         return deferred
 
     def status(self, call: Call) -> bytes:

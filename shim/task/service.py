@@ -180,8 +180,8 @@ class TaskService:
         def answer() -> None:
             call.reply(process.wait_response())
 
-        deferred = call.defer(lambda: process.done.remove_callback(answer))
-        process.done.add_callback(answer)
+        deferred = call.defer(lambda: process.reported.remove_callback(answer))
+        process.reported.add_callback(answer)
         return deferred
 
     def shutdown(self, call: Call) -> bytes:

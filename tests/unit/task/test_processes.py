@@ -129,7 +129,7 @@ class TestChildProcesses:
         shim.kill(9)
         assert shim.wait(timeout=30).exit_status == KILLED
         assert container.calls[-3:] == [("properties", "Statistics"), "stop", "teardown"], "stats come before the stop"
-        assert init.calls[:2] == ["terminate", "close"]
+        eventually(lambda: init.calls[:2] == ["terminate", "close"])
 
     def test_killed_init_without_children_drains_before_teardown(self, shim: Harness) -> None:
         shim.run()
@@ -166,7 +166,7 @@ class TestChildProcesses:
         process = shim.run_exec("e1")
         shim.kill(9, exec_id="e1")
         assert shim.wait(exec_id="e1", timeout=30).exit_status == KILLED
-        assert process.calls == ["terminate", "close"]
+        eventually(lambda: process.calls == ["terminate", "close"])
         assert "stop" not in shim.containers["c1"].calls
 
 
@@ -208,7 +208,7 @@ class TestKill:
         shim.run()
         shim.kill(9)
         assert shim.wait().exit_status == KILLED
-        assert shim.containers["c1"].processes[0].calls == ["terminate", "close"]
+        eventually(lambda: shim.containers["c1"].processes[0].calls == ["terminate", "close"])
         refused(status.NOT_FOUND, shim.kill, 9)
         refused(status.NOT_FOUND, shim.kill, 15)
 

@@ -224,7 +224,7 @@ class TestWait:
 
         with ThreadPoolExecutor(60) as pool:
             waits = [pool.submit(wait, number) for number in range(60)]
-            eventually(lambda: len(shim.pod.task("c1").init.done._callbacks) == 60)
+            eventually(lambda: len(shim.pod.task("c1").init.reported._callbacks) == 60)
             # None of the server's: only the pool of this test, a thread per caller.
             assert threading.active_count() - threads_before <= 60
             process.exit(11)
@@ -237,7 +237,7 @@ class TestWait:
         shim.create()
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(shim.wait)
-            eventually(lambda: len(shim.pod.task("c1").init.done._callbacks) == 1)
+            eventually(lambda: len(shim.pod.task("c1").init.reported._callbacks) == 1)
             shim.start()
             shim.containers["c1"].processes[0].exit(4)
             assert waiting.result(60).exit_status == 4
@@ -247,11 +247,11 @@ class TestWait:
         client = shim.dial()
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(client.call, "containerd.task.v2.Task", "Wait", api.WaitRequest(id="c1").encode())
-            done = shim.pod.task("c1").init.done
-            eventually(lambda: len(done._callbacks) == 1)
+            reported = shim.pod.task("c1").init.reported
+            eventually(lambda: len(reported._callbacks) == 1)
             client.close()
             assert waiting.exception(10) is not None
-            eventually(lambda: not done._callbacks)
+            eventually(lambda: not reported._callbacks)
         process.exit(2)
         assert shim.wait().exit_status == 2
 
@@ -269,14 +269,27 @@ class TestWait:
 
 
 class TestProcessHandle:
-    def test_exit_is_published_before_process_handle_is_closed(self, shim: Harness) -> None:
+    def test_exit_is_published_and_wait_answered_before_process_handle_is_closed(self, shim: Harness) -> None:
+        process = shim.run()
+        process.close_block = threading.Event()
+        process.exit(6)
+        assert shim.wait(timeout=30).exit_status == 6
+        assert shim.publisher.published()[-1] == "exit c1"
+        eventually(lambda: process.calls == ["close"])
+        assert not shim.pod.task("c1").init.done.is_set
+        process.close_block.set()
+
+    def test_delete_waits_until_process_handle_is_closed(self, shim: Harness) -> None:
         process = shim.run()
         process.close_block = threading.Event()
         process.exit(0)
-        eventually(lambda: shim.publisher.published()[-1] == "exit c1" and process.calls == ["close"])
-        assert not shim.pod.task("c1").init.done.is_set, "Wait is released when no handle is held"
+        eventually(lambda: process.calls == ["close"])
+        request = api.DeleteRequest(id="c1").encode()
+        refused(
+            status.DEADLINE_EXCEEDED, shim.dial().call, "containerd.task.v2.Task", "Delete", request, timeout=0.1
+        )
         process.close_block.set()
-        assert shim.wait().exit_status == 0
+        assert shim.delete().exit_status == 0
 
     def test_failed_close_of_process_handle_releases_wait(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
         process = shim.run()
