@@ -102,16 +102,23 @@ def test_daemon_killed_while_containerd_is_down(shared: Node) -> None:
     node.expect_clean()
 
 
-# Every version, a scope each: what differs between the scopes is the name of the control socket only.
-CRASHES = [(version, when, scope) for version, scope in zip(VERSIONS, ("node", "namespace", "node"), strict=True)
-           for when in ("before", "after")]  # fmt: skip
+# Every call, before and after its result, each with one of the containerds and its scope: what differs between the
+# scopes is the name of the control socket only.
+SCOPES = ("node", "namespace", "node")
+CRASHES = [
+    (version, when, scope, first)
+    for first, (version, scope) in enumerate(zip(VERSIONS, SCOPES, strict=True), 1)
+    for when in ("before", "after")
+]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("version", "when", "scope"), CRASHES)
-def test_daemon_killed_at_any_hcs_call_leaks_nothing_of_any_pod(version: str, when: str, scope: str) -> None:
+@pytest.mark.parametrize(("version", "when", "scope", "first"), CRASHES)
+def test_daemon_killed_at_any_hcs_call_leaks_nothing_of_any_pod(
+    version: str, when: str, scope: str, first: int
+) -> None:
     node = Node(version, scope=scope)
     try:
-        crash_at_every_call(node, when, 1, 4)
+        crash_at_every_call(node, when, first, len(VERSIONS))
     finally:
         node.stop()

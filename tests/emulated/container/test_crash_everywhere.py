@@ -73,12 +73,12 @@ def test_shim_killed_at_every_hcs_call_leaks_nothing(shims: Shims, emulator: Emu
         expect_clean(shims, emulator, shim)
 
 
-def begin(shims: Shims, name: str) -> Shim:
+def begin(shims: Shims, name: str, annotations: dict[str, str] | None = None) -> Shim:
     """A shim for a container on Windows layers, so that layer calls are among those counted."""
     scratch = shims.directory / f"scratch-{name}"
     spec = shims.spec("sleep", "600")
     spec["windows"]["layerFolders"] = [str(shims.image), str(scratch)]
-    return shims.start(name, spec)
+    return shims.start(name, {**spec, "annotations": annotations or {}})
 
 
 def tolerating(function: Callable[[], Any]) -> Callable[[], None]:
@@ -93,15 +93,16 @@ def tolerating(function: Callable[[], Any]) -> Callable[[], None]:
     return run
 
 
-def expect_clean(shims: Shims, emulator: Emulator, shim: Shim) -> None:
-    where = f"{shim.id}: {json.dumps([entry.get('call') for entry in emulator.journal()][-8:])}"
+def expect_clean(shims: Shims, emulator: Emulator, *pods: Shim) -> None:
+    where = f"{pods[0].id}: {json.dumps([entry.get('call') for entry in emulator.journal()][-8:])}"
     eventually(lambda: emulator.control("status")["systems"] == [], f"no system left, {where}", 10)
     eventually(lambda: emulator.control("status")["handles"] == 0, f"no handle left, {where}", 10)
     eventually(lambda: not emulator.descendants(), f"no process left, {where}", 10)
     assert emulator.mounts() == [], where
     assert shims.mounts() == [], where
     assert not list((shims.directory / "s").glob("*")), where
-    assert Ledger(str(Path(shim.bundle))).entries() == [], where
+    for shim in pods:
+        assert Ledger(str(Path(shim.bundle))).entries() == [], where
 
 
 @pytest.mark.parametrize("code", [0x80370110, 0x80070490], ids=["already stopped", "element not found"])

@@ -30,9 +30,9 @@ PATIENCE = 60.0
 class PodLifecycle:
     """One pod with one container and one exec, from its creation to its deletion."""
 
-    def __init__(self, vms: VmShims, name: str) -> None:
+    def __init__(self, vms: VmShims, name: str, annotations: dict[str, str] | None = None) -> None:
         self.vms = vms
-        self.pod = vms.shims.start(name, vms.spec("pause", pod=name, role="sandbox"))
+        self.pod = vms.shims.start(name, vms.spec("pause", pod=name, role="sandbox", annotations=annotations or {}))
         self.container = vms.workload(self.pod, f"{name}c", *SLEEP)
         self.refusals: list[str] = []
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
