@@ -130,7 +130,8 @@ class History:
             keys = [key for key in self._containers if key[1] == id]
             keys = keys or [key for key in self._containers if id and key[1].startswith(id)]
             if not keys:
-                raise StatusError(NOT_FOUND, f"the agent has no report about {id!r}: it knows what ran since its start")
+                hint = "it knows what ran since its start, and a shim reports some seconds after its first call"
+                raise StatusError(NOT_FOUND, f"the agent has no report about {id!r}: {hint}")
             if len(keys) > 1:
                 names = ", ".join("/".join(key) for key in sorted(keys)[:10])
                 raise StatusError(INVALID_ARGUMENT, f"{id!r} matches several containers: {names}; give more of the id")

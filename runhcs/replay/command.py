@@ -7,19 +7,21 @@ did on the node, with the same results, errors and durations. Neither Windows no
   runhcs replay FILE --real-time  with pauses between requests as recorded; they last at most 0.5 s otherwise
 
 It shows the requests, and where the calls of HCS, the messages to guests, the responses or the events differ from the
-recording. Exit code: 0 if nothing differs, 3 if something does.
+recording. Exit code: 0 if nothing differs, 3 if something does. Ctrl-C and SIGTERM end the shim and remove its files.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from typing import Any
 
 import attrs
 
 from runhcs.recording.reading import RecordedShim, Recording, RecordingError, read
+from runhcs.replay.conversion import convert
 from runhcs.replay.driver import Answer, Driver, Outcome
 from shim.ttrpc.status import NAMES
 
@@ -37,16 +39,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         recording = read(args.file)
-        drivers = [
-            Driver(recording, shim, delays=not args.fast, real_time=args.real_time)
-            for shim in _selected(recording, args.id)
-        ]
+        selected = _selected(recording, args.id)
+        for shim in selected:
+            convert(shim)  # refuses, before anything is replayed
+        outcomes = [Driver(recording, shim, delays=not args.fast, real_time=args.real_time).run() for shim in selected]
     except RecordingError as error:
         print(f"runhcs replay: {error}", file=sys.stderr)
         return 1
-    outcomes = [driver.run() for driver in drivers]
     if args.json:
         print(json.dumps([as_json(outcome) for outcome in outcomes], indent=2))
     else:

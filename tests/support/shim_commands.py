@@ -118,7 +118,12 @@ class Binary:
 
 def started_under(directory: Path) -> list[int]:
     """All processes whose RUNHCS_SOCKET_DIR is in this directory."""
-    marker = f"RUNHCS_SOCKET_DIR={directory}/".encode()
+    return with_environment(f"RUNHCS_SOCKET_DIR={directory}/")
+
+
+def with_environment(text: str) -> list[int]:
+    """All processes that have this text in their environment."""
+    marker = text.encode()
     found = []
     for entry in os.listdir("/proc"):
         try:

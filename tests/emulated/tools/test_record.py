@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,13 @@ from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.recording import Recording
 from tests.support.runhcs_tools import ToolShims
-from tests.support.shim_commands import standbys, started_under
+from tests.support.shim_commands import standbys, started_under, with_environment
 from tests.support.shims import Shim
 from tests.support.vm_image import SLEEP, VmShims
 
 SECRET = "correct-horse-battery"
 DIFFERENT = 3
+INTERRUPTED = 130
 
 Record = Callable[..., Recording]
 
@@ -153,6 +156,37 @@ def test_failure_of_hcs_is_reproduced(tools: ToolShims, emulator: Emulator, reco
     assert failed["seconds"] >= 0.3  # as long as HCS took on the node
     text = tools.runhcs("replay", str(recording.path))
     assert "HCS_E_CONNECTION_TIMEOUT" in text and text.endswith("as recorded\n")
+
+
+def directory_of_replay(mark: str) -> Path | None:
+    """Where the shim of a replay with this variable has its files; None if there is no shim yet."""
+    for pid in with_environment(mark):
+        try:
+            variables = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        for name, _, value in (variable.partition("=") for variable in variables):
+            if name == "RUNHCS_SOCKET_DIR" and Path(value).parent.name.startswith("rhr-"):
+                return Path(value).parent
+    return None
+
+
+def test_terminated_replay_leaves_nothing(tools: ToolShims, emulator: Emulator, record: Record) -> None:
+    """While its shim waits for HCS, which takes as long as it did on the node."""
+    emulator.fault("HcsStartComputeSystem", delay=2.0)
+    recording = record("--new")
+    run_to_exit(tools)
+    recording.stop()
+    mark = f"REPLAY_OF={recording.path}"
+    environment = dict([mark.split("=", 1)]) | tools.env
+    command = [sys.executable, "-m", "runhcs", "replay", str(recording.path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as replaying:
+        directory = eventually(lambda: directory_of_replay(mark))
+        assert directory.exists()
+        replaying.terminate()
+        assert replaying.wait(60) == INTERRUPTED
+    eventually(lambda: not with_environment(mark))
+    assert not directory.exists()
 
 
 def test_difference_is_reported(tools: ToolShims, record: Record) -> None:
