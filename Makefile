@@ -40,7 +40,7 @@ test-emulated: native ## shim, bindings and emulator together
 test-containerd: native ## under real containerds
 	$(BIN)/pytest tests/containerd -n 4
 
-test-cri: native ## critest: runc, and Linux containers in VMs with both guests and both sandboxers
+test-cri: native ## critest: runc, and Linux containers in VMs with both guests and both sandboxers, and with shared shims
 	scripts/go-programs.sh v2.3.4 critest
 	$(BIN)/pytest tests/cri --ignore tests/cri/windows -n 2
 

@@ -9,7 +9,7 @@ from typing import Any
 BEGIN = "<!-- Made by `make docs` from tests/cri/results.toml and exceptions.toml: change those. -->\n"
 END = "<!-- end of the generated tables -->\n"
 DATA = Path(__file__).resolve().parent.parent / "tests" / "cri"
-_HANDLERS = {"runc": "runc, for comparison", "runhcs-lcow": "`runhcs-lcow`, every guest and sandboxer"}
+_HANDLERS = {"runc": "runc, for comparison", "runhcs-lcow": "`runhcs-lcow`, every guest, sandboxer and scope"}
 
 
 def page(text: str) -> str:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shim.commands import SHIM_SCOPE
 from tests.containerd.daemon import CACHE
 from tests.containerd.kubelet import CNI_PLUGINS, SUBNET
 from tests.containerd.lcow import boot_files
@@ -36,14 +37,25 @@ TIMEOUT = 1800
 
 
 class Run(NamedTuple):
-    """A runtime handler: a guest of Linux VMs and a sandboxer, or runc without a guest."""
+    """A runtime handler: a guest of Linux VMs, a sandboxer, and a ShimScope other than `pod`; or runc."""
 
     guest: str
     sandboxer: str = "podsandbox"
+    scope: str = ""
 
     @property
     def name(self) -> str:
-        return f"runhcs-lcow-{self.guest}-{self.sandboxer}" if self.guest else "runc"
+        if not self.guest:
+            return "runc"
+        return "-".join(filter(None, ("runhcs-lcow", self.guest, self.sandboxer, self.scope)))
+
+    def options(self, boot_files: Path) -> str:
+        """Of the runtime. Its type's message does not have ShimScope: that is a default annotation."""
+        text = f'SandboxIsolation = 1\nBootFilesRootPath = "{boot_files}"\n'
+        if self.scope:
+            table = f'plugins."io.containerd.cri.v1.runtime".containerd.runtimes.{self.name}.options'
+            text += f'[{table}.DefaultContainerAnnotations]\n"{SHIM_SCOPE}" = "{self.scope}"\n'
+        return text
 
 
 RUNS = {
@@ -51,6 +63,8 @@ RUNS = {
     for run in (
         Run(""),
         *(Run(guest, sandboxer) for guest in ("emulated", "gcs") for sandboxer in ("podsandbox", "shim")),
+        Run("emulated", "podsandbox", "namespace"),
+        Run("emulated", "shim", "node"),
     )
 }
 
@@ -92,11 +106,10 @@ def started(run: Run, store: Store, directory: Path) -> Iterator[Node]:
     _write_network(directory / "cni", directory / "leases")
 
     def configure(node: Node) -> str:
-        options = f'SandboxIsolation = 1\nBootFilesRootPath = "{boot_files(node.emulator, run.guest)}"'
         return CONFIG.format(
             sandbox=images.SANDBOX, hosts=directory / "hosts", plugins=CNI_PLUGINS, cni=directory / "cni",
             handler=run.name, type="io.containerd.runhcs.v1" if run.guest else "io.containerd.runc.v2",
-            sandboxer=run.sandboxer, options=options if run.guest else "",
+            sandboxer=run.sandboxer, options=run.options(boot_files(node.emulator, run.guest)) if run.guest else "",
         )  # fmt: skip
 
     node = Node(CONTAINERD, cri=True, config=configure, own_network=True, log_level="info")
