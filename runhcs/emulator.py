@@ -110,7 +110,7 @@ def _hresult(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a count: give 1 or more")
     return int(text)
 

@@ -144,7 +144,7 @@ def _bundle(directory: Path) -> Bundle:
     except OSError:
         created = 0.0
     address = _read(directory / "address").strip()
-    pid = int(text) if text.isdigit() else 0
+    pid = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
     return Bundle(str(directory), directory.parent.name, directory.name, address, pid, created)
 
 

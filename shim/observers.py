@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 call: Callable[[str, Callable[..., Any]], Callable[..., Any]] | None = None
 #: `(number of the subscription, type, data)`, for each event of HCS.
 event: Callable[[int, int, str], object] | None = None
-#: `(kind, id, procedure, body)`, for each message between shim and guest.
-guest: Callable[[str, int, int, dict[str, Any]], object] | None = None
+#: `(kind, id, procedure, body, size)`, for each message between shim and guest; the size is 0 for one of the shim.
+guest: Callable[[str, int, int, dict[str, Any], int], object] | None = None

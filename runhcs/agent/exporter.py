@@ -54,7 +54,7 @@ def _number(name: str, default: int) -> int:
     text = os.environ.get(name, "")
     if not text:
         return default
-    if not text.isdigit() or int(text) == 0:
+    if not (text.isascii() and text.isdigit()) or int(text) == 0:
         raise ExporterError(f"{name} is {text!r}: use a positive number")
     return int(text)
 

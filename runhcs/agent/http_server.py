@@ -75,7 +75,7 @@ class HttpSettings:
 def parse_address(text: str) -> tuple[str, int]:
     """HOST:PORT, [IPV6]:PORT. Raises SettingsError."""
     host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit():
+    if not colon or not host or not (port.isascii() and port.isdigit()):
         raise SettingsError(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9754")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

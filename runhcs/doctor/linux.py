@@ -142,7 +142,7 @@ def _daemons() -> dict[int, dict[str, str]]:
     """Running containerd processes and their environments, which their shims inherit."""
     found = {}
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and _lines(f"/proc/{entry}/comm") == ["containerd"]:
+        if entry.isascii() and entry.isdigit() and _lines(f"/proc/{entry}/comm") == ["containerd"]:
             try:
                 raw = Path(f"/proc/{entry}/environ").read_bytes()
             except OSError:

@@ -328,7 +328,7 @@ class _Recording:
 def _record_start(id: str) -> None:
     """The time from the start of the launcher to the handover."""
     began = files.environment(BEGAN_VARIABLE)
-    if began.isdigit() and spans.is_enabled():
+    if began.isascii() and began.isdigit() and spans.is_enabled():
         root = spans.Root("start", id)
         root.begin, root.end = int(began), time.perf_counter_ns()
         spans.emit(root)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         @property
         def jobs(self) -> JobRecorder: ...
         def event(self, number: int, type: int, data: str) -> None: ...
-        def guest(self, kind: str, id: int, procedure: int, body: dict[str, Any]) -> None: ...
+        def guest(self, kind: str, id: int, procedure: int, body: dict[str, Any], size: int) -> None: ...
 
 
 _lock = allocate_lock()
@@ -90,7 +90,7 @@ def _event(number: int, type: int, data: str) -> None:
             recorder.event(number, type, data)
 
 
-def _guest(kind: str, id: int, procedure: int, body: dict[str, Any]) -> None:
+def _guest(kind: str, id: int, procedure: int, body: dict[str, Any], size: int) -> None:
     recorder = _of_thread()
     if recorder is not None:
-        recorder.guest(kind, id, procedure, body)
+        recorder.guest(kind, id, procedure, body, size)

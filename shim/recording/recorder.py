@@ -46,6 +46,8 @@ CONNECT_TIMEOUT = 5.0
 TIMEOUT = 10.0
 INTERVAL = 0.2
 MAX_ENTRIES = 50_000
+# Of the messages of a guest, which decides how many there are. Parsed, one needs up to 25 times its size.
+MAX_GUEST_BYTES = 2 << 20
 # Of one message; ttrpc allows 4 MiB.
 MAX_CHUNK = 1 << 20
 CLOSE_TIMEOUT = 5.0
@@ -69,6 +71,7 @@ class Recorder:
         self.pod = "" if context.scope == "pod" else f"{context.namespace}/{context.id}"
         self._lock = allocate_lock()
         self._queue: list[Entry] = []
+        self._guest_bytes = 0
         self._dropped = 0
         self._open: dict[int, Entry] = {}
         self._guest_open: dict[int, Entry] = {}
@@ -163,18 +166,20 @@ class Recorder:
 
     # What is recorded. These run in the shim's threads.
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: Entry, guest_bytes: int = 0) -> None:
+        """`guest_bytes` is the size of the guest's message in the entry."""
         with self._lock:
-            if len(self._queue) >= MAX_ENTRIES:
+            if len(self._queue) >= MAX_ENTRIES or (guest_bytes and self._guest_bytes + guest_bytes > MAX_GUEST_BYTES):
                 self._dropped += 1
             else:
                 self._queue.append(entry)
+                self._guest_bytes += guest_bytes
 
     def event(self, number: int, type: int, data: str) -> None:
         handle = self.calls.handle_of(number)
         self.add({"kind": "event", "time": perf_counter_ns(), "handle": handle, "type": type, "data": data})
 
-    def guest(self, kind: str, id: int, procedure: int, body: dict[str, Any]) -> None:
+    def guest(self, kind: str, id: int, procedure: int, body: dict[str, Any], size: int) -> None:
         now = perf_counter_ns()
         if kind == "request":
             self._guest_open[id] = {
@@ -184,9 +189,9 @@ class Recorder:
         elif kind == "response":
             entry = self._guest_open.pop(id, None)
             if entry is not None:
-                self.add({**entry, "end": now, "response": body})
+                self.add({**entry, "end": now, "response": body}, size)
         else:
-            self.add({"kind": "notification", "time": now, "body": body})
+            self.add({"kind": "notification", "time": now, "body": body}, size)
 
     def _span(self, root: spans.Root) -> None:
         if not hooks.is_own(self.pod):
@@ -251,6 +256,7 @@ class Recorder:
         """Whether `runhcs record` asks to stop."""
         with self._lock:
             entries, self._queue = self._queue, []
+            self._guest_bytes = 0
             dropped, self._dropped = self._dropped, 0
         if last:
             pending = [*self._open.values(), *self._guest_open.values(), *self.calls.pending()]

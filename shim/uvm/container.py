@@ -19,6 +19,7 @@ from shim.hcs_bindings import errors
 from shim.hcs_bindings.errors import NOT_SUPPORTED, ErrorContext, HcsError
 from shim.platform import hvsocket
 from shim.spans import span
+from shim.uvm.gcs import members
 from shim.uvm.gcs.process import VmProcess
 from shim.uvm.guest import guest_kind
 from shim.uvm.vm import Vm
@@ -126,7 +127,7 @@ class VmContainer(BaseContainer):
     def _publish_address(self) -> None:
         """Let programs of the host reach the container's Hyper-V sockets."""
         try:
-            system_id = str(self.vm.gcs.properties(self.id, "SystemGUID").get("SystemGUID") or "").lower()
+            system_id = members.guid(self.vm.gcs.properties(self.id, "SystemGUID"), "SystemGUID")
             if system_id:
                 self.releases.append(hvsocket.AddressInfo(system_id, self.vm.runtime_id).close)
         except (HcsError, OSError, ValueError) as error:

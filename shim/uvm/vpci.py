@@ -44,7 +44,7 @@ def from_spec(spec: Spec) -> list[Device]:
 
 def parse(name: str) -> Device:
     path, _, last = name.replace("/", "\\").rpartition("\\")
-    if path and last.isdecimal() and int(last) <= 0xFFFF:
+    if path and last.isascii() and last.isdecimal() and int(last) <= 0xFFFF:
         return path, int(last)
     return name, 0
 

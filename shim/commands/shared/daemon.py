@@ -283,4 +283,4 @@ class SharedDaemon:
 def _limit(variable: str, default: int) -> int:
     """A whole number above 0 of the environment."""
     text = files.environment(variable)
-    return int(text) if text.isdigit() and int(text) else default
+    return int(text) if text.isascii() and text.isdigit() and int(text) else default

@@ -214,7 +214,7 @@ def _counter(path: str) -> int:
 
 def _number(path: str) -> int:
     text = read(path).strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def read(path: str) -> str:

@@ -41,6 +41,6 @@ def _number(table: str, name: str) -> int | None:
     with open(table, encoding="utf-8", errors="replace") as file:
         for line in file:
             fields = line.split(":")
-            if len(fields) > 2 and fields[0].lower() == name.lower() and fields[2].isdigit():
+            if len(fields) > 2 and fields[0].lower() == name.lower() and fields[2].isascii() and fields[2].isdigit():
                 return int(fields[2])
     return None

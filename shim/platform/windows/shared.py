@@ -332,7 +332,7 @@ def remove_stale(address: str, content: bytes) -> None:
         return
     for name in names:
         pid = name.removeprefix(CRASH_LOG).removesuffix(SUFFIX)
-        if name.startswith(CRASH_LOG) and pid.isdigit() and not daemon.is_running(int(pid)):
+        if name.startswith(CRASH_LOG) and pid.isascii() and pid.isdigit() and not daemon.is_running(int(pid)):
             path = directory + name
             if not files.size(path) or _age(path) > CRASH_LOG_SECONDS:
                 files.remove(path)

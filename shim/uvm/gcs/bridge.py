@@ -101,7 +101,7 @@ class Bridge:
         assert call.done is not None
         if not call.done.wait(timeout):
             name = protocol.NAMES[procedure]
-            if may_be_late and self._forget(call_id):
+            if may_be_late and self.forget(call_id):
                 raise TimeoutError(f"the guest did not answer {name} within {timeout:.0f} s")
             self.close(BridgeError(f"the guest did not answer {name} within {timeout:.0f} s"))
             call.done.wait(FINISH_SECONDS)
@@ -111,9 +111,9 @@ class Bridge:
             raise GuestError(protocol.NAMES[procedure], call.body)
         return call.body
 
-    def submit(self, procedure: int, body: Body, on_done: Completion) -> None:
-        """Send a request without a timeout; `on_done(body, error)` is called once, from any thread."""
-        self._send(body, _Call(procedure, on_done))
+    def submit(self, procedure: int, body: Body, on_done: Completion) -> int:
+        """Send a request without a timeout; `on_done(body, error)` is called once, from any thread. Returns its id."""
+        return self._send(body, _Call(procedure, on_done))
 
     def close(self, reason: BridgeError | None = None) -> None:
         """Every waiting call fails with the reason. Idempotent; the first reason is kept."""
@@ -124,11 +124,11 @@ class Bridge:
             calls, self._calls = list(self._calls.values()), {}
             end = self._closed
         if observers.guest is not None:
-            observers.guest("notification", 0, 0, {"closed": str(end)})
+            observers.guest("notification", 0, 0, {"closed": str(end)}, 0)
         fail = [lambda call=call: call.finish(None, end) for call in calls]
         run_all([self._stream.close, *fail, lambda: self._on_closed(end)])
 
-    def _forget(self, call_id: int) -> bool:
+    def forget(self, call_id: int) -> bool:
         """Drop a call. False if its response has arrived in the meantime."""
         with self._lock:
             return self._calls.pop(call_id, None) is not None
@@ -143,7 +143,7 @@ class Bridge:
                 self._next_id += 1
                 self._calls[call_id] = call
             if observers.guest is not None:
-                observers.guest("request", call_id, call.procedure, body)
+                observers.guest("request", call_id, call.procedure, body, 0)
             try:
                 self._stream.sendall(protocol.frame(protocol.REQUEST, call.procedure, call_id, data))
                 return call_id
@@ -174,7 +174,7 @@ class Bridge:
     def _dispatch(self, message: protocol.Message) -> None:
         if observers.guest is not None:
             kind = "notification" if message.kind == protocol.NOTIFICATION else "response"
-            observers.guest(kind, message.id, 0, message.body)
+            observers.guest(kind, message.id, 0, message.body, message.size)
         if message.kind == protocol.NOTIFICATION:
             members.check_notification(message.body)
             self._on_notification(message.body)
@@ -187,5 +187,5 @@ class Bridge:
             return  # harmless: its call has timed out
         # While it is still in the table: a response that violates the protocol fails its call like all others.
         members.check_response(call.procedure, message.body)
-        if self._forget(message.id):
+        if self.forget(message.id):
             call.finish(message.body, None)

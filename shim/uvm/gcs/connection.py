@@ -126,17 +126,20 @@ class GcsConnection:
         answer = self._call(protocol.EXECUTE_PROCESS, id, {"Settings": settings})
         return members.number(answer, "ProcessId")
 
-    def on_process_exit(self, id: str, pid: int, callback: Callable[[int], object]) -> None:
-        """Call back once, from any thread, with the exit code; UNKNOWN_EXIT when the guest cannot report it."""
+    def on_process_exit(self, id: str, pid: int, callback: Callable[[int], object]) -> Callable[[], object]:
+        """Call back once, from any thread, with the exit code; UNKNOWN_EXIT when the guest cannot report it. Returns
+        what forgets the callback: a guest may never report the exit."""
 
         def answered(body: Document | None, error: BridgeError | None) -> None:
             callback(UNKNOWN_EXIT if body is None else _exit_code(body))
 
         request = self._body(id, {"ProcessId": pid, "TimeoutInMs": NO_TIMEOUT})
         try:
-            self._bridge.submit(protocol.WAIT_FOR_PROCESS, request, answered)
+            number = self._bridge.submit(protocol.WAIT_FOR_PROCESS, request, answered)
         except BridgeError:
             callback(UNKNOWN_EXIT)
+            return lambda: None
+        return lambda: self._bridge.forget(number)
 
     def signal(self, id: str, pid: int, options: Document | None, timeout: float | None = None) -> None:
         body: Document = {"ProcessId": pid}

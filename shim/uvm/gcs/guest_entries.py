@@ -17,10 +17,16 @@ if TYPE_CHECKING:
 # Entries per second on average, and at once.
 RATE = 200.0
 BURST = 1000.0
+# The same in bytes: an entry may be long.
+BYTE_RATE = 128.0 * 1024
+BYTE_BURST = 1024.0 * 1024
 MAX_FIELDS = 32
 MAX_NAME = 64
-# How long reading pauses after each piece of a log that is above the rate: it needs a processor otherwise.
+# A read of this many bytes is a flood, even if nothing of it is logged. Reading pauses after it, and after each piece
+# of a log that is above the rate, so that it needs at most a tenth of a processor.
+FLOOD_BYTES = 4096
 PAUSE_SECONDS = 0.01
+LONGEST_PAUSE = 1.0
 
 _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Fields with which the shim says what an entry is about.
@@ -40,15 +46,22 @@ def safe_fields(entry: dict[str, object], without: Iterable[str] = (), prefix: s
     return fields
 
 
-class RateLimit:
-    """A token bucket. What it does not let through is counted, and the count is logged. `clock` is for tests."""
+def pause_after(begun: float) -> None:
+    """Pause reading; `begun` is when the last piece was read, in monotonic seconds."""
+    time.sleep(min(LONGEST_PAUSE, max(PAUSE_SECONDS, 9 * (time.monotonic() - begun))))
 
-    __slots__ = ("_clock", "_dropped", "_log", "_refilled", "_tokens")
+
+class RateLimit:
+    """A token bucket for entries, and one for their bytes. What they do not let through is counted, and the count is
+    logged. `clock` is for tests."""
+
+    __slots__ = ("_bytes", "_clock", "_dropped", "_log", "_refilled", "_tokens")
 
     def __init__(self, log: Log, clock: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._clock = clock
         self._tokens = BURST
+        self._bytes = BYTE_BURST
         self._refilled = clock()
         self._dropped = 0
 
@@ -57,15 +70,17 @@ class RateLimit:
         """Whether the last entry was dropped."""
         return self._dropped > 0
 
-    def take(self) -> bool:
-        """Whether one more entry may be logged now."""
+    def take(self, size: int) -> bool:
+        """Whether one more entry of this many bytes may be logged now."""
         now = self._clock()
-        self._tokens = min(BURST, self._tokens + (now - self._refilled) * RATE)
-        self._refilled = now
-        if self._tokens < 1:
+        elapsed, self._refilled = now - self._refilled, now
+        self._tokens = min(BURST, self._tokens + elapsed * RATE)
+        self._bytes = min(BYTE_BURST, self._bytes + elapsed * BYTE_RATE)
+        if self._tokens < 1 or self._bytes < size:
             self._dropped += 1
             return False
         self._tokens -= 1
+        self._bytes -= size
         self.report()
         return True
 

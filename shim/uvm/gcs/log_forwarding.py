@@ -7,7 +7,7 @@ import time
 from threading import Event, Lock
 
 from shim.threads import run_soon
-from shim.uvm.gcs.guest_entries import PAUSE_SECONDS, RateLimit, safe_fields
+from shim.uvm.gcs.guest_entries import FLOOD_BYTES, PAUSE_SECONDS, RateLimit, pause_after, safe_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 MAX_LINE = 64 << 10
 DRAIN_SECONDS = 1.0
-# A full read is a flood, even if nothing of it is logged: it counts as above the rate.
 READ_SIZE = 64 << 10
 _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "information": "info", "verbose": "debug"}
 _LEVELS |= {"warn": "warning", "warning": "warning"}
@@ -30,11 +29,13 @@ class GuestLog:
         self._lock = Lock()
         self._stream: Stream | None = None
         self._closed = False
+        self._closing = Event()
         self._ended = Event()
         run_soon(self._run)
 
     def close(self) -> None:
         """The VM has exited: what it has sent is still read, for a moment."""
+        self._closing.set()
         self._listener.close()
         self._ended.wait(DRAIN_SECONDS)
         with self._lock:
@@ -71,10 +72,12 @@ class GuestLog:
                 with self._lock:
                     self._stream = None
                 stream.close()
+            self._closing.wait(PAUSE_SECONDS)  # a guest may connect as often as it can
 
     def _read(self, stream: Stream) -> None:
         buffer = b""
         while data := stream.recv(READ_SIZE):
+            begun = time.monotonic()
             buffer += data
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
@@ -82,13 +85,13 @@ class GuestLog:
             if len(buffer) > MAX_LINE:
                 self._emit(buffer)
                 buffer = b""
-            if self._rate.is_exceeded or len(data) == READ_SIZE:
-                time.sleep(PAUSE_SECONDS)
+            if self._rate.is_exceeded or len(data) >= FLOOD_BYTES:
+                pause_after(begun)
         self._emit(buffer)
         self._rate.report()
 
     def _emit(self, line: bytes) -> None:
-        if not line.strip() or not self._rate.take():
+        if not line.strip() or not self._rate.take(len(line)):
             return
         text = line.decode("utf-8", "replace").strip()
         level, fields = "info", {}

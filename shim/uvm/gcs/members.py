@@ -24,6 +24,21 @@ _HIGHEST = (1 << 32) - 1
 _LARGEST = ((1 << 64) - 1) // 100
 
 
+_HEXADECIMAL = frozenset("0123456789abcdef")
+# Addresses of Hyper-V sockets with a meaning of their own: any, all, the host, its children, itself, and a silo's host
+# (https://learn.microsoft.com/en-us/virtualization/hyper-v-on-windows/user-guide/make-integration-service).
+_ADDRESSES = frozenset(
+    (
+        "00000000-0000-0000-0000-000000000000",
+        "ffffffff-ffff-ffff-ffff-ffffffffffff",
+        "a42e7cda-d03f-480c-9cc2-a4de20abb878",
+        "90db8b89-0d35-4f79-8ce9-49ea0ac8b7cd",
+        "e0e16197-dd56-4a10-9195-5ee7a155a838",
+        "36bd0c5c-7276-4223-88ba-7d03b654c568",
+    )
+)
+
+
 def number(body: Document, name: str) -> int:
     """A 32-bit number. `true`, `1.0` and `1e300` are none."""
     value = body.get(name)
@@ -41,6 +56,20 @@ def text(body: Document, name: str) -> str:
     if not isinstance(value, str):
         raise ProtocolError(f"{name} is not a string")
     return value
+
+
+def guid(body: Document, name: str) -> str:
+    """A GUID in lower case without braces, "" if there is none. It becomes part of a path of the host."""
+    value = text(body, name).lower()
+    if value and not _is_guid(value):
+        raise ProtocolError(f"{name} is not a GUID of a container")
+    return value
+
+
+def _is_guid(value: str) -> bool:
+    parts = value.split("-")
+    digits = all(_HEXADECIMAL.issuperset(part) for part in parts)
+    return digits and [len(part) for part in parts] == [8, 4, 4, 4, 12] and value not in _ADDRESSES
 
 
 def section(body: Document, name: str) -> Document:
@@ -88,7 +117,7 @@ def check_response(procedure: int, body: Document) -> None:
 def check_properties(found: Document) -> None:
     """The properties of a container, as far as they have the form of HCS: what `shim.task.stats` reads of them. Members
     that are `null` are removed. Raises ProtocolError."""
-    text(found, "SystemGUID")
+    guid(found, "SystemGUID")
     statistics = section(found, "Statistics")
     for name in ("Timestamp", "ContainerStartTime"):
         text(statistics, name)

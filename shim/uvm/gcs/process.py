@@ -56,7 +56,7 @@ class VmProcess(ExitEvent):
         try:
             stdio = vm.guest.stdio_settings(listeners.services)
             self.pid = vm.gcs.execute(container_id, parameters, stdio)
-            vm.gcs.on_process_exit(container_id, self.pid, self.finish)
+            self._forget_exit = vm.gcs.on_process_exit(container_id, self.pid, self.finish)
             try:
                 streams = listeners.accept()
             except BaseException:
@@ -131,6 +131,7 @@ class VmProcess(ExitEvent):
         """In the timer's thread. A guest that lets execs run for ever must not make the shim keep them."""
         if not self._exited.is_set():
             self._vm.warn(f"{self._did_not_exit()}: its exit is reported without a status")
+            self._forget_exit()
             self.finish(UNKNOWN_EXIT)
 
     def _did_not_exit(self) -> str:
@@ -152,3 +153,5 @@ class VmProcess(ExitEvent):
         stream, self._stdin = self._stdin, None
         if stream is not None:
             stream.close()
+        if not self._watched:  # who terminated it waits for its exit
+            self._forget_exit()

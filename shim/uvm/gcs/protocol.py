@@ -58,15 +58,16 @@ class ProtocolError(Exception):
 
 
 class Message:
-    """One frame: its kind and procedure, the id that ties a response to its request, and the JSON body."""
+    """One frame: its kind and procedure, the id that ties a response to its request, the JSON body, and its size."""
 
-    __slots__ = ("body", "id", "kind", "procedure")
+    __slots__ = ("body", "id", "kind", "procedure", "size")
 
-    def __init__(self, kind: int, procedure: int, id: int, body: dict[str, Any]) -> None:
+    def __init__(self, kind: int, procedure: int, id: int, body: dict[str, Any], size: int) -> None:
         self.kind = kind
         self.procedure = procedure
         self.id = id
         self.body = body
+        self.size = size
 
     def __repr__(self) -> str:
         name = NAMES.get(self.procedure, hex(self.procedure))
@@ -127,4 +128,4 @@ class Decoder:
             raise ProtocolError(f"the body of a frame is not JSON: {error}") from None
         if not isinstance(body, dict):
             raise ProtocolError("the body of a frame is not a JSON object")
-        return Message(kind, type_ & ~_KIND_MASK & 0xFFFFFFFF, int.from_bytes(frame[8:16], "little"), body)
+        return Message(kind, type_ & ~_KIND_MASK & 0xFFFFFFFF, int.from_bytes(frame[8:16], "little"), body, len(frame))

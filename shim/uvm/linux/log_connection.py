@@ -15,7 +15,7 @@ from threading import Event, Lock
 
 from shim import logs
 from shim.threads import run_soon
-from shim.uvm.gcs.guest_entries import PAUSE_SECONDS, RateLimit, safe_fields
+from shim.uvm.gcs.guest_entries import FLOOD_BYTES, RateLimit, pause_after, safe_fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ MAX_LINE = 256 << 10
 # How much is kept of what an agent writes that has failed.
 MAX_TERMINATION = 32 << 10
 DRAIN_SECONDS = 1.0
-# A full read is a flood, even if nothing of it is logged: it counts as above the rate.
 READ_SIZE = 64 << 10
 # Members of an entry that are not fields of ours.
 _STANDARD = ("time", "level", "msg")
@@ -61,9 +60,10 @@ class LogConnection:
     def _read(self) -> None:
         try:
             while data := self._stream.recv(READ_SIZE):
+                begun = time.monotonic()
                 self._entries.feed(data)
-                if self._entries.rate.is_exceeded or len(data) == READ_SIZE:
-                    time.sleep(PAUSE_SECONDS)
+                if self._entries.rate.is_exceeded or len(data) >= FLOOD_BYTES:
+                    pause_after(begun)
         except OSError:
             pass  # the VM has exited
         except Exception as error:
@@ -129,21 +129,24 @@ class Entries:
         """Log the entries of a line. False if it has anything else."""
         text = line.decode("utf-8", "replace").strip()
         decoder = json.JSONDecoder()
-        while text:
+        position = 0
+        while position < len(text):
+            begin = position
             try:
-                entry, end = decoder.raw_decode(text)
+                entry, position = decoder.raw_decode(text, begin)
             except (ValueError, RecursionError):
                 return False
             if not isinstance(entry, dict):
                 return False
-            self._log_entry(entry)
-            text = text[end:].lstrip()
+            self._log_entry(entry, position - begin)
+            while text[position : position + 1].isspace():
+                position += 1
         return True
 
-    def _log_entry(self, entry: dict[str, object]) -> None:
+    def _log_entry(self, entry: dict[str, object], size: int) -> None:
         # The failures of a guest are not the shim's: fatal and panic are errors here.
         level = max(logs.ERROR, _level(entry.get("level")))
-        if not self._log.enabled(level) or not self.rate.take():
+        if not self._log.enabled(level) or not self.rate.take(size):
             return
         fields = safe_fields(entry, without=_STANDARD)
         fields["vm.time"] = str(entry.get("time") or "")

@@ -35,6 +35,8 @@ def run(vm: Vm, command_line: str) -> int:
     except HcsError:
         process.terminate(TIMEOUT_SECONDS)
         raise
+    finally:
+        process.close()
 
 
 def _left(deadline: float) -> float:

@@ -101,6 +101,22 @@ def test_ill_typed_answer_during_teardown_does_not_keep_the_vm(
     shim.delete()
 
 
+@pytest.mark.parametrize("named", ["../escaped", "{directory}/escaped", "a42e7cda-d03f-480c-9cc2-a4de20abb878"])
+def test_address_that_is_no_guid_is_not_published(hostile: HostileVms, named: str) -> None:
+    """The shim creates a file, on Windows an entry of a driver, of the name that the guest reports for a container."""
+    directory = hostile.emulator.directory
+    guid = named.format(directory=directory)
+    hostile.answer(protocol.GET_PROPERTIES, Properties=json.dumps({"SystemGUID": guid}))
+    shim = hostile.run("c1", *SLEEP)
+    assert not (directory / "escaped").exists()
+    addresses = directory / "hvsock-addresses"
+    assert not addresses.exists() or not list(addresses.iterdir())
+    shim.kill(9)
+    shim.wait(timeout=SOON)
+    shim.delete()
+    hostile.expect_clean(shim.bundle)
+
+
 def test_ill_typed_process_id_fails_exec_at_once(hostile: HostileVms) -> None:
     shim = hostile.run("c1", *SLEEP)
     hostile.answer(protocol.EXECUTE_PROCESS, ProcessId="1001")

@@ -83,12 +83,21 @@ def test_kill_all_with_unanswered_execs_is_delayed_once(shim: Harness) -> None:
     assert time.monotonic() - begun < BOUND
 
 
+class Forgotten:
+    count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
 def vm_process(is_init: bool) -> tuple[VmProcess, list[str], list[str]]:
     process = VmProcess.__new__(VmProcess)
     ExitEvent.__init__(process)
     process._exited, process._watched, process.pid, process._container_id = threading.Event(), False, 7, "c1"
     process.on_exit(lambda _: process._exited.set())
     process.is_init = is_init
+    process.stdin = process.stdout = process.stderr = process._stdin = None
+    process._forget_exit = Forgotten()
     terminated: list[str] = []
     warnings: list[str] = []
     process._vm = SimpleNamespace(  # type: ignore[assignment]
@@ -106,6 +115,31 @@ def test_killed_exec_in_vm_that_does_not_exit_counts_as_exited(monkeypatch: pyte
     assert process.terminate()
     assert process.wait(60).code == gcs_process.UNKNOWN_EXIT
     assert not terminated and len(warnings) == 1 and "process 7 of c1" in warnings[0]
+    assert forgotten(process) == 1
+
+
+def forgotten(process: VmProcess) -> int:
+    """How often the guest's answer to the wait was forgotten."""
+    assert isinstance(process._forget_exit, Forgotten)
+    return process._forget_exit.count
+
+
+@pytest.mark.parametrize("is_init", [False, True])
+def test_closed_process_in_vm_forgets_its_exit(is_init: bool) -> None:
+    """A container may have exited without the exits of its processes."""
+    process, _, _ = vm_process(is_init)
+    process.close()
+    assert forgotten(process) == 1
+
+
+def test_closed_process_in_vm_that_is_being_killed_is_still_watched() -> None:
+    """Its VM must not be terminated because its exit was forgotten."""
+    process, terminated, _ = vm_process(is_init=True)
+    assert process.terminate()
+    process.close()
+    assert forgotten(process) == 0
+    process.finish(5)
+    assert not terminated
 
 
 def test_killed_exec_in_vm_that_exits_keeps_its_status(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from shim.oci.spec import Spec
 from shim.platform import time_zone
 from shim.platform.linux.hvsocket import Stream
 from shim.task.stats.messages import windows_statistics
-from shim.uvm.gcs import connection, protocol
+from shim.uvm.gcs import connection, members, protocol
 from shim.uvm.gcs.connection import GcsConnection
 from shim.uvm.windows.boot_files import BootFiles
 from shim.uvm.windows.guest import WindowsGuest
@@ -289,6 +289,13 @@ def test_properties_nested_too_deeply_raise_hcs_error(script: Script) -> None:
     "properties",
     [
         {"SystemGUID": 5},
+        {"SystemGUID": "../../../etc/cron.d/x"},
+        {"SystemGUID": "/etc/cron.d/x"},
+        {"SystemGUID": "11111111-2222-3333-4444-55555555555"},
+        {"SystemGUID": "11111111-2222-3333-4444-55555555555/"},
+        {"SystemGUID": "11111111-2222-3333-4444-555555555555\n"},
+        {"SystemGUID": "00000000-0000-0000-0000-000000000000"},
+        {"SystemGUID": "A42E7CDA-D03F-480C-9CC2-A4DE20ABB878"},
         {"Statistics": [1]},
         {"Statistics": {"Uptime100ns": "x"}},
         {"Statistics": {"Uptime100ns": 1 << 70}},
@@ -309,6 +316,26 @@ def test_ill_typed_properties_raise_hcs_error(script: Script, properties: dict[s
     script.answers["GetProperties"] = {"Properties": json.dumps(properties)}
     assert refused(lambda: script.gcs.properties("c1")).code == errors.UNEXPECTED
     assert not script.gcs.is_closed
+
+
+def test_guid_in_properties_is_read_in_lower_case(script: Script) -> None:
+    script.answers["GetProperties"] = {"Properties": json.dumps({"SystemGUID": "1111111A-2222-3333-4444-55555555555B"})}
+    found = script.gcs.properties("c1", "SystemGUID")
+    assert members.guid(found, "SystemGUID") == "1111111a-2222-3333-4444-55555555555b"
+    assert members.guid({}, "SystemGUID") == ""
+
+
+def test_forgotten_process_exit_holds_nothing(script: Script) -> None:
+    """A guest that never reports the exits of execs must not make the shim keep them."""
+    codes: list[int] = []
+    script.silent.add("WaitForProcess")
+    forget = script.gcs.on_process_exit("c1", 1001, codes.append)
+    assert len(script.gcs._bridge._calls) == 1
+    forget()
+    assert not script.gcs._bridge._calls
+    forget()
+    script.gcs.close()
+    assert codes == []
 
 
 def test_null_in_properties_counts_as_absent(script: Script) -> None:

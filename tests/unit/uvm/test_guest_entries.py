@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from threading import Event, Lock
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,7 +14,8 @@ from shim.logs import INFO, TRACE, Log, format_line
 from shim.uvm.gcs import guest_entries
 from shim.uvm.gcs.guest_entries import MAX_FIELDS, MAX_NAME, RateLimit, safe_fields
 from shim.uvm.gcs.log_forwarding import GuestLog
-from shim.uvm.linux.log_connection import Entries
+from shim.uvm.linux import log_connection
+from shim.uvm.linux.log_connection import Entries, LogConnection
 from tests.unit.task.test_logs import Lines
 
 FORGED = 'x\ntime="2026-01-01T00:00:00Z" level=fatal msg="FORGED" module=containerd y'
@@ -99,5 +104,108 @@ def test_rate_limit_lets_a_steady_log_through() -> None:
     rate = RateLimit(Log(lines), clock)
     for _ in range(10_000):
         clock.now += 1 / guest_entries.RATE
-        assert rate.take()
+        assert rate.take(100)
     assert lines.lines == []
+
+
+def _windows_entries(log: Log, clock: Clock) -> Callable[[bytes], object]:
+    guest_log = windows_log(log)
+    guest_log._rate = RateLimit(guest_log._log, clock)
+    return guest_log._emit
+
+
+def _linux_entries(log: Log, clock: Clock) -> Callable[[bytes], object]:
+    entries = Entries(log, clock)
+    return lambda line: entries.feed(line + b"\n")
+
+
+@pytest.mark.parametrize("entries", [_windows_entries, _linux_entries])
+def test_long_entries_are_limited_by_their_bytes(entries: Callable[[Log, Clock], Callable[[bytes], object]]) -> None:
+    """The longest line of the log has 48 KiB: 200 of them in a second would be 9.4 MiB."""
+    lines, clock = Lines(), Clock()
+    feed = entries(Log(lines), clock)
+    entry = json.dumps({"Message": "x" * 40_000, "msg": "x" * 20_000}).encode()
+    for second in range(5):
+        for _ in range(200):
+            feed(entry)
+        allowed = guest_entries.BYTE_BURST + second * guest_entries.BYTE_RATE
+        assert allowed / 2 < sum(map(len, lines.lines)) < allowed
+        clock.now += 1.0
+
+
+def test_line_of_many_linux_entries_is_not_copied_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise 256 KiB of `{}` would take the processor for seconds."""
+    texts: set[int] = set()
+    decode = json.JSONDecoder().raw_decode
+
+    class Decoder:
+        def raw_decode(self, text: str, position: int = 0) -> tuple[Any, int]:
+            texts.add(id(text))
+            return decode(text, position)
+
+    monkeypatch.setattr(log_connection.json, "JSONDecoder", Decoder)
+    lines = Lines()
+    Entries(Log(lines)).feed(b'{"msg":"a"}  {"msg":"b"}{"msg":"c"} \n')
+    assert [line.count(f"msg={name}") for line, name in zip(lines.lines, "abc", strict=True)] == [1, 1, 1]
+    assert len(texts) == 1
+
+
+class Flood:
+    """A connection that delivers so much, many times."""
+
+    def __init__(self, data: bytes, count: int) -> None:
+        self.data, self.count = data, count
+
+    def recv(self, size: int) -> bytes:
+        self.count -= 1
+        return self.data if self.count >= 0 else b""
+
+    def close(self) -> None:
+        pass
+
+
+def _read_windows(stream: Any) -> None:
+    windows_log(Log(Lines()))._read(stream)
+
+
+def _read_linux(stream: Any) -> None:
+    connection = LogConnection.__new__(LogConnection)
+    connection._stream, connection._lock, connection._closed = stream, Lock(), False
+    connection._entries = Entries(Log(Lines()))
+    connection._read()
+
+
+@pytest.mark.parametrize("read", [_read_windows, _read_linux])
+def test_flood_of_nothing_pauses_the_reader(monkeypatch: pytest.MonkeyPatch, read: Callable[[Any], None]) -> None:
+    """Empty lines are no entries, and reading them takes a processor all the same."""
+    pauses: list[float] = []
+    clock = Clock()
+
+    def monotonic() -> float:
+        clock.now += 0.02
+        return clock.now
+
+    monkeypatch.setattr(guest_entries, "time", SimpleNamespace(sleep=pauses.append, monotonic=monotonic))
+    monkeypatch.setattr("shim.uvm.gcs.log_forwarding.time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr("shim.uvm.linux.log_connection.time", SimpleNamespace(monotonic=monotonic))
+    read(Flood(b"\n" * guest_entries.FLOOD_BYTES, 5))
+    assert len(pauses) == 5
+    # Nine times as long as the clock says that reading took.
+    assert all(9 * 0.02 - 1e-6 <= pause <= guest_entries.LONGEST_PAUSE for pause in pauses)
+
+
+def test_guest_that_connects_again_and_again_pauses_the_reader() -> None:
+    connections = [Flood(b"", 0) for _ in range(5)]
+
+    def accept(timeout: float | None) -> Flood:
+        if not connections:
+            raise OSError
+        return connections.pop()
+
+    guest_log = windows_log(Log(Lines()))
+    guest_log._lock, guest_log._closed, guest_log._ended = Lock(), False, Event()
+    guest_log._listener = SimpleNamespace(accept=accept)  # type: ignore[assignment]
+    pauses: list[float] = []
+    guest_log._closing = SimpleNamespace(wait=pauses.append)  # type: ignore[assignment]
+    guest_log._run()
+    assert pauses == [guest_entries.PAUSE_SECONDS] * 5 and guest_log._ended.is_set()
