@@ -195,11 +195,15 @@ class Pod:
         task = self.task(id)
         if self._is_sandbox(id) and task.process(exec_id) is task.init and task.init.status == Status.STOPPED:
             self._stop_workloads()
-        process = task.delete(exec_id)
-        if process is task.init and id != self._context.id:
+        if id == self._context.id:
+            return task.delete(exec_id)
+        try:
+            return task.delete(exec_id, once=True)
+        finally:
             with self._lock:
-                self._tasks.pop(id, None)
-        return process
+                # Not another task, which has been created with this id since.
+                if task.deleted and self._tasks.get(id) is task:
+                    del self._tasks[id]
 
     def _is_sandbox(self, id: str) -> bool:
         return self._context.is_sandbox and id == self._context.id

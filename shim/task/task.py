@@ -212,7 +212,8 @@ class Task:
 
     # Delete and shutdown.
 
-    def delete(self, exec_id: str) -> Process:
+    def delete(self, exec_id: str, *, once: bool = False) -> Process:
+        """`once`: a task that has been deleted is not found, as an exec. Otherwise its Delete can be repeated."""
         process = self.process(exec_id)
         if process.status in (Status.RUNNING, Status.PAUSED):
             raise process.in_wrong_state("delete", exec_id)
@@ -223,11 +224,14 @@ class Task:
             raise deadline_exceeded(f"{process} is still being torn down after {DELETE_TIMEOUT:.0f} s; try again")
         with self._lock:
             if process is self.init:
+                if once and self.deleted:  # a concurrent Delete was faster
+                    raise not_found(f"task with id: '{self.id}' not found")
                 self.deleted = True
                 self._execs.clear()
-            elif self._execs.pop(process.exec_id, None) is None:  # a concurrent Delete was faster
+            elif self._execs.pop(process.exec_id, None) is None:  # as well
                 raise not_found(f"exec: '{exec_id}' in task: '{self.id}' not found")
-        self._events.publish_deleted(process)
+            # Under the lock: who is told that it is not found may create it again.
+            self._events.publish_deleted(process)
         if process is self.init:
             self._log.info("task deleted", **_exit_fields(process))
         return process
