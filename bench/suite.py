@@ -23,6 +23,9 @@ from bench.harness.sizes import SIZES, Sizes, count
 MEASURES = {
     "harness_cost": "the cost of measuring: an empty command, an empty call",
     "lifecycles": "steps of a container lifecycle and of a pod, with process and hypervisor isolation",
+    "start_formats": "`start` with each form of stdin of containerd 1.6 to 2.3",
+    "loaded_start": "`start` to Connect with three busy processes per processor",
+    "later_calls": "every call of the task API, the tenth of its kind and later",
     "phases": "phases inside calls and time in HCS, from spans (our shim only)",
     "state_calls": "State calls: latency, rate, CPU per call",
     "cpu": "CPU time per lifecycle",
@@ -31,6 +34,8 @@ MEASURES = {
     "exec_probes": "latency of exec probes; growth of memory, descriptors and threads",
     "memory": "memory, threads and descriptors of idle shims",
     "scaling": "start time and memory per pod by the number of pods",
+    "pod_calls": "many pods, by shim scope: State with 16 callers, CPU with Stats every 10 s",
+    "shared_output": "throughput of the stdout of 16 containers at once, by shim scope",
     "containerd": "lifecycles under a real containerd",
 }
 
@@ -56,9 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--measure", metavar="NAME", dest="measures", action="append", choices=MEASURES, default=[],
         help="only this one; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--rounds", type=count(), help="lifecycles of each candidate (default 3, 20 or 50)")
+    parser.add_argument("--rounds", type=count(), help="lifecycles, starts and later calls (default 3, 20 or 50)")
     parser.add_argument("--containers", type=count(), default=3, help="containers of a pod (default 3)")
     parser.add_argument("--probes", type=count(), help="exec probes (default 10, 200 or 1000)")
+    parser.add_argument("--pods", type=count(), help="pods of pod_calls (default 3, 20 or 110)")
     parser.epilog = "\n".join(["measures:", *(f"  {name:<18} {text}" for name, text in MEASURES.items())])
 
 
@@ -68,6 +74,8 @@ def sizes_of(arguments: argparse.Namespace) -> Sizes:
         sizes = evolve(sizes, lifecycle_rounds=arguments.rounds)
     if arguments.probes is not None:
         sizes = evolve(sizes, exec_probes=arguments.probes)
+    if arguments.pods is not None:
+        sizes = evolve(sizes, called_pods=arguments.pods)
     return sizes
 
 

@@ -37,6 +37,10 @@ WAIT = ["/bin/sh", "-c", "echo ready; exec sleep 1000"]
 WINDOWS_WAIT = ["cmd", "/c", "echo ready & ping -t 127.0.0.1 > nul"]
 EXEC_WAIT = ["/bin/sleep", "1000"]
 EXEC_EXIT = ["/bin/true"]
+DEVPTS = {
+    "destination": "/dev/pts", "type": "devpts", "source": "devpts",
+    "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"],
+}  # fmt: skip
 
 
 @frozen
@@ -64,8 +68,10 @@ class Bundle:
         *,
         windows: bool = True,
         scope: str = "",
+        terminals: bool = False,
     ) -> None:
-        """`windows`: a Windows spec, for our shim; else a Linux spec, for runc's. `scope`: which pods share a shim."""
+        """`windows`: a Windows spec, for our shim; else a Linux spec, for runc's. `scope`: which pods share a shim.
+        `terminals`: processes may have one, for which a Linux spec has a mount."""
         self.id = id
         self.profile = profile
         self.path = directory / id
@@ -81,6 +87,9 @@ class Bundle:
             for name in ("proc", "dev", *(path.lstrip("/") for path in PROGRAMS)):
                 (root / name).mkdir()
             spec = (_windows_spec if windows else _linux_spec)(root, id, args or WAIT)
+            if terminals and not windows:
+                (root / "dev" / "pts").mkdir()
+                spec["mounts"].append(DEVPTS)
         annotations = {**(role.annotations if role is not None else {}), **({SHIM_SCOPE: scope} if scope else {})}
         if annotations:
             spec["annotations"] = annotations

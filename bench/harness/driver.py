@@ -46,14 +46,18 @@ class Shim:
         profile: str = PROCESS,
         role: Role | None = None,
         variables: dict[str, str] | None = None,
+        *,
+        terminals: bool = False,
     ) -> None:
         self.candidate = candidate
         self.node = node
         self.id = role.pod if role is not None and role.kind == "sandbox" else new_id()
         self.is_member = role is not None and role.kind == "container"
         node.ids.add(self.id)
-        windows, scope = candidate.is_ours, candidate.scope
-        self.bundle = Bundle(node.directory, self.id, profile, args, role, windows=windows, scope=scope)
+        self.bundle = Bundle(
+            node.directory, self.id, profile, args, role, windows=candidate.is_ours, scope=candidate.scope,
+            terminals=terminals,
+        )  # fmt: skip
         self._options = self.bundle.options or candidate.options(node.directory)
         self._environment = {
             **node.environment,
@@ -91,9 +95,12 @@ class Shim:
             raise RuntimeError(f"{self.candidate.name}: {action} failed with {process.returncode}: {text}")
         return output
 
-    def start(self) -> None:
+    def start(self, stdin: bytes | None = None) -> None:
+        """`stdin`: instead of that of the candidate's dialect."""
         dialect = self.candidate.dialect
-        output = self.command("start", dialect.stdin(self.candidate.program, self.node.address, self.id, self._options))
+        if stdin is None:
+            stdin = dialect.stdin(self.candidate.program, self.node.address, self.id, self._options)
+        output = self.command("start", stdin)
         try:
             self.endpoint = dialect.endpoint(output)
         except ValueError as error:
@@ -121,12 +128,14 @@ class Shim:
         assert self._client is not None
         return self._client.call(self.endpoint.service, method, request.encode(), timeout=TIMEOUT)
 
-    def create(self, stdout: str = "", stderr: str = "") -> None:
-        request = api.CreateTaskRequest(
+    def create_request(self, stdout: str = "", stderr: str = "") -> api.CreateTaskRequest:
+        return api.CreateTaskRequest(
             id=self.id, bundle=str(self.bundle.path), rootfs=self.bundle.rootfs, stdout=stdout, stderr=stderr,
             options=self._options,
         )  # fmt: skip
-        self.call("Create", request)
+
+    def create(self, stdout: str = "", stderr: str = "") -> None:
+        self.call("Create", self.create_request(stdout, stderr))
 
     def start_task(self, exec_id: str = "") -> int:
         return api.StartResponse.decode(self.call("Start", api.StartRequest(id=self.id, exec_id=exec_id))).pid

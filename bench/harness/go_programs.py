@@ -13,7 +13,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -85,8 +85,20 @@ def ttrpc_server(command: list[str], path: Path) -> Iterator[None]:
 def ttrpc_calls(program: Path, path: Path, callers: int, count: int, *method: str) -> dict[str, float]:
     """Calls by the Go client: `p50_us` and `rate`. `method`: service, method and field 1 of the request; default is the
     echo of the interop server."""
+    return _bench(program, "bench", str(path), str(callers), str(count), *method)
+
+
+def ttrpc_calls_to_all(
+    program: Path, targets: Mapping[str, str], callers: int, count: int, service: str, method: str
+) -> dict[str, float]:
+    """The same over several servers, with a connection to each. `targets`: socket path -> field 1 of the request."""
+    pairs = [f"{path}={value}" for path, value in targets.items()]
+    return _bench(program, "bench-many", str(callers), str(count), service, method, *pairs)
+
+
+def _bench(program: Path, *arguments: str) -> dict[str, float]:
     done = subprocess.run(
-        [program, "bench", path, str(callers), str(count), *method],
+        [program, *arguments],
         stdout=subprocess.PIPE, check=True, timeout=CALLS_TIMEOUT,
     )  # fmt: skip
     result: dict[str, float] = json.loads(done.stdout)

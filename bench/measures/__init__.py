@@ -15,6 +15,8 @@ rounds that depends on --quick and --full is a field of `Sizes` in bench/harness
 A measure with its own command line, which needs no node, has `add_arguments(parser)` and
 `measure(context: RunContext, arguments)`, and a line in `COMMANDS` of bench/__main__.py.
 
-Modules that are no measures: `lifecycle` (one lifecycle, for `lifecycles` and `phases`), `overhead` and `wine_driver`
-(for `wine`), `relay_process`, `ttrpc_server` and `wine_lifecycles` (processes that measures start).
+Modules that are no measures: `lifecycle` (one lifecycle, for `lifecycles` and `phases`), `starts` (one start, for
+`start_formats` and `loaded_start`), `call_session` (for `later_calls`), `pods` (for `scaling` and `pod_calls`),
+`overhead` and `wine_driver` (for `wine`), `relay_process`, `ttrpc_server` and `wine_lifecycles` (processes that
+measures start).
 """

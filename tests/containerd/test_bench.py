@@ -15,7 +15,7 @@ from attrs import frozen
 
 from bench import suite
 from bench.harness.candidates import COLD, INSTALLED, NAMESPACE, NODE, STANDBY
-from bench.measures import lifecycle, lifecycles
+from bench.measures import call_session, later_calls, lifecycle, lifecycles, loaded_start, pod_calls, start_formats
 from bench.report.results import Run
 from bench.report.results_json import load
 from tests.support.fake_shim import write_program
@@ -126,6 +126,53 @@ class TestQuickSuite:
     @pytest.mark.parametrize("name", ["time per pod", "memory per pod"])
     def test_series_of_pods_with_each_scope(self, quick: Outcome, name: str) -> None:
         assert quick.series(name) == ALL | SCOPES
+
+    @pytest.mark.parametrize("name", ["start", "start to Connect"])
+    @pytest.mark.parametrize("form", start_formats.FORMATS, ids=lambda form: form.name)
+    def test_start_with_each_form_of_stdin(self, quick: Outcome, form: start_formats.Format, name: str) -> None:
+        """The installed runc shim is of containerd 1.6."""
+        samples = quick.samples(f"{name}, {form.name}", start_formats.PROFILE)
+        assert set(samples) == (OURS if form.has_params else ALL)
+        assert all(len(values) == 3 and min(values) > 0 for values in samples.values())
+
+    @pytest.mark.parametrize("name", ["start", "start to Connect"])
+    def test_start_under_load(self, quick: Outcome, name: str) -> None:
+        assert set(quick.samples(name, loaded_start.PROFILE)) == ALL
+        assert "busy processes" in quick.run.environment["load of measure loaded_start"]
+
+    def test_later_calls_are_complete(self, quick: Outcome) -> None:
+        """Of both shims, with repeated ones in each round; unimplemented calls have no results."""
+        missing = set()
+        for name in call_session.CALLS:
+            samples = quick.samples(name, later_calls.PROFILE)
+            expected = 3 * (call_session.REPEATS if name in call_session.REPEATED else 1)
+            assert all(len(values) == expected for values in samples.values()), name
+            if set(samples) != {COLD, INSTALLED}:
+                missing.add(name)
+        assert missing <= {"Pause", "Resume", "Stats"}
+
+    @pytest.mark.parametrize("name", ["Pids", "Start of an exec", "ResizePty", "Kill"])
+    def test_later_calls_without_hcs(self, quick: Outcome, name: str) -> None:
+        whole = quick.samples(name, later_calls.PROFILE)
+        without = quick.samples(f"{name} without HCS", later_calls.PROFILE)
+        assert without[INSTALLED] == whole[INSTALLED]
+        assert len(without[COLD]) == 3 and min(without[COLD]) > 0
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "State, 16 callers over 3 pods", f"CPU of 3 pods with Stats every {pod_calls.INTERVAL:g} s",
+            "output of 16 containers", "CPU per GiB of output of 16 containers",
+        ],
+    )  # fmt: skip
+    def test_many_pods_with_each_scope(self, quick: Outcome, name: str) -> None:
+        samples = quick.samples(name)
+        assert set(samples) == {COLD, INSTALLED} | SCOPES
+        assert all(len(values) == 1 and min(values) > 0 for values in samples.values())
+
+    def test_window_of_stats_is_recorded(self, quick: Outcome) -> None:
+        name = f"window of CPU of 3 pods with Stats every {pod_calls.INTERVAL:g} s"
+        assert quick.run.environment[name] == "1 intervals of 10 s"
 
     def test_exec_probe_trends(self, quick: Outcome) -> None:
         trends = {one.name: set(one.points) for one in quick.run.trends}

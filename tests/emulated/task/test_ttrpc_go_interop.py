@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.harness.go_programs import interop_program, is_listening
+from bench.harness.go_programs import interop_program, is_listening, ttrpc_calls_to_all
 from shim.api.wire import put_bytes, read_bytes, read_varint, signed64, varint
 from shim.ttrpc import status
 from shim.ttrpc.client import Client
@@ -121,6 +121,36 @@ def run_checks(program: Path, path: Path) -> dict[str, str]:
     results = [json.loads(line) for line in done.stdout.splitlines()]
     assert [result["check"] for result in results] == CHECKS
     return {result["check"]: result["problem"] for result in results if result["problem"]}
+
+
+def test_go_client_of_benchmark_calls_all_servers(program: Path, tmp_path: Path) -> None:
+    """Each server as often as the others, with its own value; a failed call fails the benchmark."""
+    received: dict[bytes, int] = {}
+    lock = threading.Lock()
+
+    def count(call: Call) -> bytes:
+        with lock:
+            received[unwrap(call.payload)] = received.get(unwrap(call.payload), 0) + 1
+        return b""
+
+    servers, targets = [], {}
+    for number in range(5):
+        path = tmp_path / f"s{number}"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen(4)
+        servers.append(Server({SERVICE: {"Count": Method.inline(count)}}))
+        threading.Thread(target=servers[-1].serve, args=(listener,), daemon=True).start()
+        targets[str(path)] = f"pod{number}"
+    try:
+        found = ttrpc_calls_to_all(program, targets, 4, 400, SERVICE, "Count")
+        assert found["rate"] > 0 and found["p99_us"] >= found["p50_us"] > 0
+        assert received == {f"pod{number}".encode(): 80 for number in range(5)}
+        with pytest.raises(subprocess.CalledProcessError):
+            ttrpc_calls_to_all(program, targets, 4, 400, SERVICE, "Unknown")
+    finally:
+        for server in servers:
+            server.shutdown(5)
 
 
 def test_go_client_against_our_server(program: Path, tmp_path: Path) -> None:

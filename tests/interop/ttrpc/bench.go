@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,14 +18,28 @@ import (
 // bench measures unary calls like those of containerd: a short message, and the namespace as metadata. The request has
 // the value as field 1, like every request of the task API that names a task.
 func bench(path string, callers, calls int, service, method, value string) error {
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		return err
+	return benchMany(callers, calls, service, method, []string{path + "=" + value})
+}
+
+// benchMany is bench with several servers, each given as SOCKET=VALUE, and a connection to each of them, as containerd
+// has one to each shim. Every caller calls all of them in turn, and begins with another one.
+func benchMany(callers, calls int, service, method string, targets []string) error {
+	clients := make([]*ttrpc.Client, len(targets))
+	requests := make([]*wrapperspb.BytesValue, len(targets))
+	for number, target := range targets {
+		path, value, found := strings.Cut(target, "=")
+		if !found {
+			return fmt.Errorf("%q: give SOCKET=VALUE", target)
+		}
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			return err
+		}
+		clients[number] = ttrpc.NewClient(conn)
+		defer clients[number].Close()
+		requests[number] = wrapperspb.Bytes([]byte(value))
 	}
-	client := ttrpc.NewClient(conn)
-	defer client.Close()
 	ctx := ttrpc.WithMetadata(context.Background(), ttrpc.MD{"containerd-namespace-ttrpc": {"default"}})
-	request := wrapperspb.Bytes([]byte(value))
 	each := calls / callers
 	times := make([][]time.Duration, callers)
 	failed := make(chan error, callers)
@@ -33,10 +49,11 @@ func bench(path string, callers, calls int, service, method, value string) error
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			for range each {
+			for number := range each {
+				place := (caller*len(targets)/callers + number) % len(targets)
 				var answer wrapperspb.BytesValue
 				start := time.Now()
-				if err := client.Call(ctx, service, method, request, &answer); err != nil {
+				if err := clients[place].Call(ctx, service, method, requests[place], &answer); err != nil {
 					failed <- err
 					return
 				}

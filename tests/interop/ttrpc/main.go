@@ -4,6 +4,8 @@
 //	interop check SOCKET            call every method of a server; one JSON line per check
 //	interop bench SOCKET CALLERS N  N unary calls shared by CALLERS goroutines on one connection; one JSON line
 //	                                (… SERVICE METHOD VALUE: of that method, with the value as the request's field 1)
+//	interop bench-many CALLERS N SERVICE METHOD SOCKET=VALUE …
+//	                                the same over several servers, with a connection to each
 //	interop pump                    copy stdin to stdout as Go's shims copy a stream
 //
 // All messages are protobuf's well-known wrappers, so that nothing has to be generated.
@@ -30,12 +32,14 @@ func run(args []string) error {
 		return check(args[1])
 	case len(args) == 1 && args[0] == "pump":
 		return pump()
-	case (len(args) == 4 || len(args) == 7) && args[0] == "bench":
-		callers, err := strconv.Atoi(args[2])
+	case len(args) > 5 && args[0] == "bench-many":
+		callers, calls, err := counts(args[1:])
 		if err != nil {
 			return err
 		}
-		calls, err := strconv.Atoi(args[3])
+		return benchMany(callers, calls, args[3], args[4], args[5:])
+	case (len(args) == 4 || len(args) == 7) && args[0] == "bench":
+		callers, calls, err := counts(args[2:])
 		if err != nil {
 			return err
 		}
@@ -44,5 +48,14 @@ func run(args []string) error {
 		}
 		return bench(args[1], callers, calls, args[4], args[5], args[6])
 	}
-	return fmt.Errorf("usage: interop serve SOCKET | check SOCKET | bench SOCKET CALLERS CALLS [SERVICE METHOD VALUE] | pump")
+	return fmt.Errorf("usage: interop serve SOCKET | check SOCKET | bench SOCKET CALLERS CALLS [SERVICE METHOD VALUE] | bench-many CALLERS CALLS SERVICE METHOD SOCKET=VALUE … | pump")
+}
+
+// counts parses the numbers of callers and of calls.
+func counts(args []string) (callers, calls int, err error) {
+	if callers, err = strconv.Atoi(args[0]); err != nil {
+		return 0, 0, err
+	}
+	calls, err = strconv.Atoi(args[1])
+	return callers, calls, err
 }
