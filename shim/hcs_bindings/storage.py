@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 
+from shim import threads
 from shim.hcs_bindings import errors, guid
 from shim.hcs_bindings._hcs_cffi import ffi
 from shim.hcs_bindings.library import computecore, computestorage, vmcompute
@@ -16,6 +17,7 @@ from shim.hcs_bindings.strings import NULL, dump, dump_optional, out, take_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _thread import LockType
     from collections.abc import Sequence
     from typing import Any
 
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 FILTER_DRIVER = 1
 SCHEMA_VERSION = {"Major": 2, "Minor": 1}
 
-# Concurrent PrepareLayer calls time out.
-_prepare_lock = allocate_lock()
+# By pod: the lock for its PrepareLayer calls, and how many threads use it.
+_preparing: dict[str, tuple[LockType, int]] = {}
+_lock = allocate_lock()
 # The driver's home directory must be an empty string, not NULL. Both buffers live as long as the process.
 _no_home = wide("")
 _driver = ffi.new("DriverInfo *", (FILTER_DRIVER, _no_home))
@@ -77,11 +80,27 @@ def deactivate_layer(path: str) -> None:
 
 
 def prepare_layer(path: str, parents: Parents) -> None:
-    """Attach the filter to an active layer, so that it shows its parents' files too."""
+    """Attach the filter to an active layer, so that it shows its parents' files too.
+
+    Concurrent calls may time out, so a process of Microsoft's shim makes one at a time. Here a pod does: a call that
+    hangs must not delay the other pods of this process, as it does not if each pod has a process of its own.
+    """
     operation = f"hcsshim::PrepareLayer failed in Win32: {path}"
     layers = _Descriptors(parents, operation)
-    with _prepare_lock:
-        _check(vmcompute.PrepareLayer(_driver, text(path, operation), layers.array, layers.count), operation)
+    pod = threads.current_pod()
+    with _lock:
+        turn, users = _preparing.get(pod) or (allocate_lock(), 0)
+        _preparing[pod] = turn, users + 1
+    try:
+        with turn:
+            _check(vmcompute.PrepareLayer(_driver, text(path, operation), layers.array, layers.count), operation)
+    finally:
+        with _lock:
+            turn, users = _preparing[pod]
+            if users > 1:
+                _preparing[pod] = turn, users - 1
+            else:
+                del _preparing[pod]
 
 
 def unprepare_layer(path: str) -> None:

@@ -3,6 +3,8 @@
 The calls are those of the lifecycles of `container/test_crash_everywhere.py` and `uvm/test_reliability.py`. While one
 pod runs such a lifecycle, the daemon serves other pods; it is killed before the result of the call, or right after it.
 Then `delete` runs for all pods at once, as containerd runs it when it loses the connections of all of them.
+
+And with each of these calls blocked instead, another pod of the daemon runs a whole lifecycle.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from tests.support.vm_image import VmShims
 SHARED = {SHIM_SCOPE: "node"}
 PARTS = 3
 PATIENCE = 60.0
+# Seconds: longer than the test.
+BLOCKED = 1000
 # Lifecycles at a time, where the pod that is in a call when its daemon dies is any of them.
 AT_ONCE = 3
 
@@ -161,3 +165,52 @@ def test_daemon_killed_at_every_call_of_vm_pod_leaks_nothing(
         delete_all(shims, pods, where)
         eventually(lambda where=where: not vms.leaked(), f"nothing left, there is {vms.leaked()}, {where}", 15)
         expect_clean(shims, emulator, *pods)
+
+
+@pytest.mark.timeout(600)
+def test_call_blocked_at_any_point_does_not_delay_other_pods(
+    shims: Shims, emulator: Emulator, counted: list[str]
+) -> None:
+    for index, call in enumerate(counted):
+        where = f"call {index}, {call}"
+        pods = [begin(shims, f"b{index}", SHARED), begin(shims, f"f{index}", SHARED)]
+        emulator.fault(call, nth=counted[: index + 1].count(call), delay=BLOCKED)
+        blocked = threading.Thread(target=tolerating(lambda pod=pods[0]: lifecycle(pod, shims)))
+        blocked.start()
+        eventually(lambda: emulator.control("fault-list")["faults"][0]["triggered"], where, PATIENCE)
+        pods.append(begin(shims, f"j{index}", SHARED))
+        assert pods[2].pid == pods[0].pid, "the daemon takes another pod"
+        with ThreadPoolExecutor(2) as others:
+            for other in [others.submit(lifecycle, pod, shims) for pod in pods[1:]]:
+                other.result(PATIENCE)
+        pods[0].kill_daemon()
+        blocked.join(PATIENCE)
+        assert not blocked.is_alive(), where
+        emulator.control("fault-clear")
+        delete_all(shims, pods, where)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_call_of_vm_pod_blocked_at_any_point_does_not_delay_other_pods(
+    vms: VmShims, shims: Shims, emulator: Emulator, part: int
+) -> None:
+    shims.rootfs()
+    calls = count_vm_calls(vms, shims, emulator)
+    for index, call in list(enumerate(calls))[part::PARTS]:
+        where = f"call {index}, {call}"
+        keeper = running(shims, f"r{index}")
+        blocked, other = (PodLifecycle(vms, f"{kind}{index}", SHARED) for kind in "bo")
+        pods = [keeper, *blocked.tasks, *other.tasks]
+        assert len({pod.pid for pod in pods}) == 1
+        emulator.fault(call, nth=calls[: index + 1].count(call), delay=BLOCKED)
+        blocked.start()
+        eventually(lambda: emulator.control("fault-list")["faults"][0]["triggered"], where, PATIENCE)
+        other.start()
+        other.join()
+        assert not other.refusals, where
+        assert keeper.pids(), where
+        keeper.kill_daemon()
+        blocked.join()
+        emulator.control("fault-clear")
+        delete_all(shims, pods, where)

@@ -156,6 +156,27 @@ def test_hanging_calls_of_pod_are_bounded_and_kill_is_not_refused(shims: Shims, 
     first.kill_daemon()
 
 
+def test_hanging_kills_of_pod_are_bounded(shims: Shims, emulator: Emulator) -> None:
+    """Kill has threads of its own, and no more than that."""
+    first, second = run(shims, "c1"), run(shims, "c2")
+    emulator.fault("HcsTerminateComputeSystem", delay=600)
+    emulator.fault("HcsTerminateProcess", delay=600)
+
+    def refused() -> bool:
+        try:
+            first.call("Kill", api.KillRequest(id="c1", signal=SIGKILL), timeout=0.05)
+        except StatusError as error:
+            return error.code == status.RESOURCE_EXHAUSTED and f"{WORKERS} calls of this pod" in error.message
+        return False
+
+    eventually(refused, "a refused Kill")
+    assert first.pids(), "other calls of the pod have their threads"
+    emulator.control("fault-clear")
+    second.kill(SIGKILL)
+    assert finish(second) != 0, "the other pod has its own threads"
+    first.kill_daemon()
+
+
 def test_process_takes_nothing_for_pods_that_ended(shims: Shims) -> None:
     """Descriptors and threads of the daemon, with the same pods before and after twenty others."""
     keeper = run(shims, "keeper")
