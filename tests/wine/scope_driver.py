@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import sys
 import threading
 from typing import Any
@@ -21,9 +23,11 @@ import _winapi  # noqa: E402
 
 from runhcs.task_client import TaskClient  # noqa: E402
 from shim.commands import SHIM_SCOPE  # noqa: E402
+from shim.container.ledger import Ledger  # noqa: E402
 from shim.platform.windows import daemon, endpoint, files, shared  # noqa: E402
 from shim.platform.windows.pipe import PipeStream  # noqa: E402
 from shim.platform.windows.pipe import dial as dial_pipe  # noqa: E402
+from shim.ttrpc.status import ClosedError, StatusError  # noqa: E402
 from tests.support.eventually import eventually  # noqa: E402
 from tests.wine.driver import TIMEOUT, Events, Shim, main, security_descriptor  # noqa: E402
 from tests.wine.standby_driver import Node  # noqa: E402
@@ -32,6 +36,10 @@ from tests.wine.start_driver import command_lines, daemon_of, dial, start, wait_
 FOREVER = "cmd /c ping -n 600 127.0.0.1"
 # So many pods that a leaked handle of each is seen.
 MANY = 4
+# From test_shim_scope.py, for `crashes`: the address of a ControlProxy, and `1/4` for the first of four parts.
+CONTROL, PART = "RUNHCS_TEST_CONTROL", "RUNHCS_TEST_PART"
+# Lifecycles that the daemon has survived: their calls are fewer than the number at which it is killed.
+ENOUGH = 1
 
 
 class Pods(Node):
@@ -72,6 +80,8 @@ class Pod:
         self.task: TaskClient = dial(shim)
         self.pid = self.task.connect().shim_pid
         assert self.pid == daemon_of(shim)
+        #: Exit code and stderr of its `delete`.
+        self.deleted = -1, ""
 
     @property
     def is_shared(self) -> bool:
@@ -87,6 +97,22 @@ class Pod:
         status = self.task.wait().exit_status
         self.task.delete()
         return status
+
+    def run_and_kill(self) -> None:
+        """A container and an exec, both killed."""
+        process = {"cwd": "C:\\", "commandLine": FOREVER, "args": [], "user": {}}
+        self.task.create()
+        self.task.start()
+        self.task.exec("e1", process)
+        self.task.start("e1")
+        self.task.stats()
+        self.task.pids()
+        self.task.kill(9, "e1")
+        self.task.wait("e1")
+        self.task.delete("e1")
+        self.task.kill(9)
+        self.task.wait()
+        self.task.delete()
 
     def end(self) -> bool:
         """Shutdown; containerd removes the bundle right after its response."""
@@ -252,6 +278,95 @@ def crash(pid: int) -> None:
     wait_process_exit(pid)
 
 
+def ask_emulator(command: str, **arguments: Any) -> Any:
+    """A command of the emulator's control socket, through the test's `ControlProxy`."""
+    host, _, port = os.environ[CONTROL].partition(":")
+    with socket.create_connection((host, int(port)), TIMEOUT) as connection, connection.makefile("rb") as answers:
+        connection.sendall(json.dumps({"command": command, **arguments}).encode() + b"\n")
+        return json.loads(answers.readline())
+
+
+class Crashes:
+    """Pods whose daemon is killed at an HCS call of one of them."""
+
+    def __init__(self, program: str, directory: str) -> None:
+        self.pods = Pods(program, directory)
+        self._before = ask_emulator("status")["systems"], self._mounts()
+
+    def crash(self, nth: int, when: str) -> tuple[bool, list[str]]:
+        """Whether the daemon was killed, and what is left of its pods after the `delete` of each."""
+        neighbour, pod = self.pods.pod(), self.pods.pod()
+        assert pod.pid == neighbour.pid
+        control = neighbour.control_pipe()
+        neighbour.task.create()
+        neighbour.task.start()
+        ask_emulator("fault-add", call="*", nth=nth, kill_client=when)
+        try:
+            pod.run_and_kill()
+            is_killed = False
+        except (ClosedError, StatusError, OSError):
+            is_killed = True
+        ask_emulator("fault-clear")
+        if not is_killed:
+            terminate(pod.pid)  # after the lifecycle
+        assert wait_process_exit(pod.pid)
+        both = [neighbour, pod]
+        commands = [threading.Thread(target=self._delete, args=(one,)) for one in both]
+        for command in commands:
+            command.start()
+        for command in commands:
+            command.join(TIMEOUT)
+        return is_killed, self._left(both, control)
+
+    def _delete(self, pod: Pod) -> None:
+        done = pod.shim.command("delete")
+        pod.deleted = done.returncode, done.stderr.decode("utf-8", "replace")
+
+    def _left(self, pods: list[Pod], control: str) -> list[str]:
+        found = [f"delete: {pod.deleted}" for pod in pods if pod.deleted != (0, "")]
+        for pod in pods:
+            found += [f"ledger: {entry}" for entry in Ledger(pod.shim.bundle).entries()]
+            log = rf"\\.\pipe\containerd-shim-wine-{pod.shim.id}-log"
+            found += [path for path in (control, pod.shim.address, log) if endpoint.exists(path)]
+            found += [f"process: {line}" for line in command_lines(pod.shim.id)]
+        found += self.pods.crash_logs()
+        # The processes of a container end a moment after it.
+        try:
+            eventually(lambda: not self._held(), "no resource of the emulator")
+        except AssertionError:
+            found += self._held()
+        return found
+
+    def _held(self) -> list[str]:
+        systems, mounts = self._before
+        found = [str(one) for one in ask_emulator("status")["systems"] if one not in systems]
+        return found + [line for line in self._mounts() if line not in mounts]
+
+    @staticmethod
+    def _mounts() -> list[str]:
+        """Those of the machine of this test, as the wineserver sees them."""
+        directory = os.path.dirname(os.environ["WINEPREFIX"])
+        with open(r"Z:\proc\self\mountinfo", encoding="utf-8") as file:
+            return [line for line in file if directory in line]
+
+
+def crashes(program: str, directory: str) -> Any:
+    """The daemon is killed at every HCS call of a container's lifecycle, of which each part of the test has some."""
+    part, parts = (int(number) for number in os.environ[PART].split("/"))
+    one = Crashes(program, directory)
+    survived = []
+    left = {}
+    nth = part
+    while len(survived) < ENOUGH:
+        is_killed, found = one.crash(nth, ("before", "after")[nth // parts % 2])
+        if found:
+            left[nth] = found
+        if not is_killed:
+            survived.append(nth)
+        nth += parts
+    return {"survived": survived, "left": left}
+
+
 def hung_or_foreign_daemon(program: str, directory: str) -> Any:
     """A daemon that hangs gets no more pods. If another program has its pipe, a pod gets a daemon of its own."""
     pods = Pods(program, directory)
@@ -324,5 +439,5 @@ def count_handles(pid: int) -> int:
 if __name__ == "__main__":
     main(
         lifecycles, which_pods_share, concurrent_starts, killed_start, terminated_or_crashed, hung_or_foreign_daemon,
-        handles_of_pods,
+        handles_of_pods, crashes,
     )  # fmt: skip

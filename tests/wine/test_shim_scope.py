@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +17,9 @@ from tests.wine.node import EventWatch, Node, ask_emulator
 
 # The pods of `handles_of_pods`.
 MANY = 4
+# The HCS calls of `crashes` are split over this number of tests, so that none is long.
+PARTS = 6
+CALLS = 15
 SHARED = {"annotations": {SHIM_SCOPE: "node"}}
 
 
@@ -72,6 +78,50 @@ def test_hung_daemon_and_foreign_program_get_no_pods(drive: Any) -> None:
 def test_pods_that_ended_leave_no_handle(drive: Any) -> None:
     before, after, last = drive("handles_of_pods")
     assert last < before + MANY, f"{before} handles before {MANY} pods, {after} and {last} after them"
+
+
+class ControlProxy:
+    """The emulator's control commands for a driver, since no program under Wine opens a Unix socket: over TCP, a line
+    of JSON each way for a connection."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rw") as lines:
+                lines.write(json.dumps(ask_emulator(self._machine, **json.loads(lines.readline()))) + "\n")
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+@pytest.fixture
+def control(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[ControlProxy]:
+    proxy = ControlProxy(machine)
+    monkeypatch.setitem(machine.environment, "RUNHCS_TEST_CONTROL", proxy.address)
+    yield proxy
+    ask_emulator(machine, "fault-clear")
+    proxy.close()
+
+
+@pytest.mark.usefixtures("control")
+@pytest.mark.parametrize("part", range(1, PARTS + 1))
+def test_daemon_killed_at_every_hcs_call_leaks_nothing_of_any_pod(
+    drive: Any, machine: Machine, monkeypatch: pytest.MonkeyPatch, part: int
+) -> None:
+    monkeypatch.setitem(machine.environment, "RUNHCS_TEST_PART", f"{part}/{PARTS}")
+    result = drive("crashes")
+    assert result["left"] == {}
+    assert result["survived"][0] > CALLS, "a lifecycle has more HCS calls than that"
 
 
 # containerd

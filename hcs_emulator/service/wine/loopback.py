@@ -14,6 +14,7 @@ import asyncio
 import hmac
 import os
 import secrets
+import signal
 import socket
 import struct
 from collections.abc import Callable, Coroutine
@@ -173,6 +174,11 @@ class WineClient(Client):
         self._loopback = loopback
         super().__init__(loopback.server, connection)
 
+    def kill(self) -> None:
+        """Kill the client's process. A TCP connection does not have its pid."""
+        for pid in _processes_with(self._socket.getpeername()) if self.connected else ():
+            os.kill(pid, signal.SIGKILL)
+
     def _begin(self, request_id: int, request: Request) -> None:
         super()._begin(request_id, self._loopback.paths.translate(request))
 
@@ -188,3 +194,30 @@ class WineClient(Client):
         self._send(encode_reply(request_id, reply), ())
 
 
+def _processes_with(address: tuple[str, int]) -> list[int]:
+    """The processes that have the socket of this IPv4 address open, without the wineserver, which has all sockets of
+    its prefix."""
+    local = b"%08X:%04X" % (int.from_bytes(socket.inet_aton(address[0]), "little"), address[1])
+    with open("/proc/net/tcp", "rb") as file:
+        rows = [line.split() for line in file.readlines()[1:]]
+    sockets = {f"socket:[{int(row[9])}]" for row in rows if row[1] == local}
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_open(pid, sockets)]
+
+
+def _has_open(pid: int, sockets: set[str]) -> bool:
+    directory = f"/proc/{pid}/fd"
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            if file.read().startswith(b"wineserver"):
+                return False
+        names = os.listdir(directory)
+    except OSError:
+        return False  # it has just exited
+    return any(_target(f"{directory}/{name}") in sockets for name in names)
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""  # it has just been closed
