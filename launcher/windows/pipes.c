@@ -36,8 +36,8 @@ bool pipe_exists(const char *name) {
 
 HANDLE create_listener(const char *name) {
     SECURITY_ATTRIBUTES security = {sizeof security, (void *)administrators_only, TRUE};
-    if (pipe_exists(name)) /* Wine ignores FILE_FLAG_FIRST_PIPE_INSTANCE */
-        return NULL;
+    if (pipe_exists(name))
+        return NULL; /* Python reports who may hold it, where CreateNamedPipe only says that access is denied */
     return null_if_invalid(CreateNamedPipeA(name, PIPE_ACCESS_DUPLEX | FILE_FLAG_OVERLAPPED | FILE_FLAG_FIRST_PIPE_INSTANCE,
         PIPE_TYPE_BYTE | PIPE_REJECT_REMOTE_CLIENTS, PIPE_UNLIMITED_INSTANCES, BUFFER, BUFFER, 50, &security));
 }

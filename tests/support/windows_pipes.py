@@ -18,7 +18,7 @@ from typing import Any
 
 QUOTA = 64 << 10
 POLL = 0.005
-MODULES = ("pipe", "endpoint", "log_channel", "daemon", "files")
+MODULES = ("pipe", "endpoint", "log_channel", "daemon", "files", "shared")
 
 BROKEN_PIPE, BUSY, NO_DATA, ABORTED, INCOMPLETE = 109, 231, 232, 995, 996
 
@@ -136,6 +136,10 @@ class Winapi(types.ModuleType):
             self.pipes[handle] = Pipe()
             self.created.notify_all()
         return handle
+
+    def WaitNamedPipe(self, path: str, milliseconds: int) -> None:  # noqa: N802
+        """No name exists, as far as a program sees that does not create it."""
+        raise FileNotFoundError(2, "no such pipe", path)
 
     def ConnectNamedPipe(self, handle: int, overlapped: bool = False) -> Operation:  # noqa: N802
         if self.fail_connect:

@@ -106,17 +106,18 @@ def listen(address: str) -> ListeningPipe:
     path = path_of(address)
     if len(path) - len(PIPES) > MAX_NAME:
         raise EndpointError(f"pipe name {path} has more than {MAX_NAME} characters: use a shorter id or namespace")
-    taken = (
-        f"{path} is taken, or this user may not create it: delete the task of that id first, find out who holds the "
-        "name, and run as an administrator"
-    )
+    # Before, because one error means both: a name that is taken, and one that this user may not create.
     if exists(path):
-        raise EndpointError(taken)  # Wine creates a second first instance without an error
+        raise EndpointError(f"{path} is taken: delete the task of that id first, or find out who holds the name")
     try:
         return ListeningPipe(path, create(path, first=True))
     except OSError as error:
-        if error.winerror in (_ERROR_ACCESS_DENIED, _ERROR_PIPE_BUSY):
-            raise EndpointError(taken) from None
+        if error.winerror == _ERROR_PIPE_BUSY:
+            raise EndpointError(f"{path} is taken: find out who holds the name") from None
+        if error.winerror == _ERROR_ACCESS_DENIED:
+            raise EndpointError(
+                f"this user may not create {path}, or another process has just created it: run as an administrator"
+            ) from None
         raise EndpointError(f"cannot listen on {path}: {error.strerror}") from None
 
 

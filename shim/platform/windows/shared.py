@@ -96,9 +96,7 @@ def connect(path: str, timeout: float = GREETING_TIMEOUT) -> PipeStream | None:
 
 
 def listen(path: str) -> ListeningPipe | None:
-    """The pipe; None if another process has created it."""
-    if endpoint.exists(path):
-        return None  # Wine creates a second first instance without an error
+    """The pipe; None if another process has created it. Windows creates the first instance of a name once."""
     try:
         return ListeningPipe(path, endpoint.create(path, first=True))
     except OSError as error:

@@ -12,9 +12,9 @@ import pytest
 from shim.platform.linux import daemon as linux_daemon
 from shim.ttrpc.outbox import Outbox
 from shim.ttrpc.server import Server
-from tests.support.windows_pipes import ABORTED, NO_DATA, QUOTA, WindowsModules, windows_modules
+from tests.support.windows_pipes import ABORTED, BUSY, NO_DATA, QUOTA, WindowsModules, windows_modules
 
-NO_SYSTEM_RESOURCES, INVALID_HANDLE = 1450, 6
+NO_SYSTEM_RESOURCES, INVALID_HANDLE, ACCESS_DENIED = 1450, 6, 5
 
 
 @pytest.fixture
@@ -130,6 +130,29 @@ def test_first_response_does_not_load_cffi(windows: WindowsModules, monkeypatch:
     windows.daemon.enable_fault_handler(str)
     windows.endpoint.create("p", first=False)
     assert given == [4711]
+
+
+@pytest.mark.parametrize("code", [ACCESS_DENIED, BUSY])
+def test_only_one_process_creates_the_control_pipe_of_a_shared_daemon(windows: WindowsModules, code: int) -> None:
+    """Of two that find none, CreateNamedPipe fails for the second, which then joins the daemon of the first."""
+    path = windows.endpoint.PREFIX + "containerd-shim-runhcs-shared-0-0"
+    assert windows.shared.listen(path).path == path
+    windows.winapi.fail = [code]
+    assert windows.shared.listen(path) is None
+    windows.winapi.fail = [NO_SYSTEM_RESOURCES]
+    with pytest.raises(OSError, match="1450"):
+        windows.shared.listen(path)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(ACCESS_DENIED, "run as an administrator"), (BUSY, "is taken"), (NO_SYSTEM_RESOURCES, "1450")]
+)
+def test_name_that_cannot_be_created_is_reported_with_the_next_step(
+    windows: WindowsModules, code: int, words: str
+) -> None:
+    windows.winapi.fail = [code]
+    with pytest.raises(windows.endpoint.EndpointError, match=words):
+        windows.endpoint.listen(windows.endpoint.address_for("", "tests", "c1"))
 
 
 class Accepting:
