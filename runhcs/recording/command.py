@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 
-from runhcs import shims
+from runhcs import console, shims
 from runhcs.recording.receiver import Receiver, Selection
 from runhcs.shims import INSPECT, QueryError, Shim
 from shim.api.inspect import RecordRequest
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         refused = [text for shim in running if (text := _ask(shim, receiver.address))]
         for text in refused:
-            print(f"runhcs record: {text}", file=sys.stderr)
+            console.show(f"runhcs record: {text}", to_stderr=True)
         if args.id and refused:
             is_refused = True
             return 1
@@ -149,5 +149,5 @@ def _summary(args: argparse.Namespace, receiver: Receiver) -> int:
 
 
 def _fail(text: str) -> int:
-    print(f"runhcs record: {text}", file=sys.stderr)
+    console.show(f"runhcs record: {text}", to_stderr=True)
     return 1

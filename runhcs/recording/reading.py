@@ -79,12 +79,20 @@ def _read(path: str, lines: list[str]) -> Recording:
             if entry["kind"] == "end":
                 return _finished(header, shims, entry)
             if entry["kind"] == "shim":
-                shims[entry["shim"]] = RecordedShim(entry["shim"], {"namespace": "", "id": "", **entry})
+                shims[entry["shim"]] = RecordedShim(entry["shim"], _identity(entry))
             else:
                 shims[entry["shim"]].entries.append(entry)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, ValueError, OverflowError):
             raise RecordingError(f"{path} is damaged: line {number} is no entry of a recording") from None
     raise _truncated(path, len(lines))
+
+
+def _identity(entry: Entry) -> Entry:
+    """Raises TypeError."""
+    found = {"namespace": "", "id": "", "bundle": "", **entry}
+    if not all(isinstance(found[name], str) for name in ("namespace", "id", "bundle")):
+        raise TypeError("an identity of another form")
+    return found
 
 
 def _finished(header: Entry, shims: dict[int, RecordedShim], end: Entry) -> Recording:

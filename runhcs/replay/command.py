@@ -15,11 +15,11 @@ from __future__ import annotations
 import argparse
 import json
 import signal
-import sys
 from typing import Any
 
 import attrs
 
+from runhcs import console
 from runhcs.recording.reading import RecordedShim, Recording, RecordingError, read
 from runhcs.replay.conversion import convert
 from runhcs.replay.driver import Answer, Driver, Outcome
@@ -47,13 +47,13 @@ def run(args: argparse.Namespace) -> int:
             convert(shim)  # refuses, before anything is replayed
         outcomes = [Driver(recording, shim, delays=not args.fast, real_time=args.real_time).run() for shim in selected]
     except RecordingError as error:
-        print(f"runhcs replay: {error}", file=sys.stderr)
+        console.show(f"runhcs replay: {error}", to_stderr=True)
         return 1
     if args.json:
         print(json.dumps([as_json(outcome) for outcome in outcomes], indent=2))
     else:
         for outcome in outcomes:
-            print("\n".join(lines(outcome)))
+            console.show("\n".join(lines(outcome)))
     return DIFFERENT if any(outcome.differences for outcome in outcomes) else 0
 
 

@@ -72,6 +72,19 @@ class Replayable:
 
 def convert(shim: RecordedShim) -> Replayable:
     """Raises RecordingError for a recording that cannot be replayed."""
+    try:
+        return _convert(shim)
+    except RecordingError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
+        raise _damaged(shim) from None
+
+
+def _damaged(shim: RecordedShim) -> RecordingError:
+    return RecordingError(f"the recording of {shim.name} is damaged: it has entries of another form; record it again")
+
+
+def _convert(shim: RecordedShim) -> Replayable:
     _check(shim)
     calls = _without_unopened([_call(entry) for entry in shim.of_kind("call")])
     _complete_mount_paths(calls)
@@ -88,7 +101,7 @@ def convert(shim: RecordedShim) -> Replayable:
         calls=sorted(calls, key=lambda one: one.begin),
         guest_calls=sorted(guest_calls, key=lambda one: one.begin),
         specs={entry["id"]: entry for entry in shim.of_kind("spec")},
-        jobs=sorted(shim.of_kind("job"), key=lambda one: int(one["begin"])),
+        jobs=sorted(shim.of_kind("job"), key=lambda one: (int(one["begin"]), str(one["function"]))),
         given_guids=_given_guids(shim),
         vm_ids=_vm_ids(shim),
         is_linux=any(_is_linux(entry) for entry in shim.of_kind("guest")),
@@ -199,12 +212,14 @@ def _published(entry: Entry) -> Published:
 
 
 def _vm_ids(shim: RecordedShim) -> list[str]:
-    """The runtime ids of utility VMs, by which their sockets are named."""
+    """The runtime ids of utility VMs, by which their sockets are named. Raises RecordingError."""
     machines = {entry.get("opened") for entry in shim.of_kind("call") if entry["call"] == "HcsCreateComputeSystem"
                 and isinstance(entry["strings"][1], dict) and "VirtualMachine" in entry["strings"][1]}  # fmt: skip
     found = []
     for entry in shim.of_kind("call"):
         document = entry.get("document")
         if entry.get("handle") in machines and isinstance(document, dict) and document.get("RuntimeId"):
-            found.append(str(document["RuntimeId"]).lower())
+            if not GUID.fullmatch(str(document["RuntimeId"])):
+                raise _damaged(shim)
+            found.append(document["RuntimeId"].lower())
     return list(dict.fromkeys(found))

@@ -18,7 +18,6 @@ from attrs import define, field
 from hcs_emulator.replay.guest import WAIT
 from hcs_emulator.replay.script import Difference, Script
 from hcs_emulator.replay.service import ReplayService
-from runhcs.install.linux import write_launcher
 from runhcs.recording.reading import RecordedShim, Recording
 from runhcs.replay.conversion import JOB_EVENT, POLLS, Event, Published, Replayable, Request, comparable, convert
 from runhcs.replay.paths import HostPaths
@@ -76,9 +75,8 @@ class Driver:
             source.calls, source.guest_calls, int(shim.identity.get("build") or 0), self._normalize,
             self._timeline.done, delays, source.is_linux, source.boot_seconds, source.given_guids,
         )  # fmt: skip
-        self._jobs = None
-        if source.jobs:
-            self._jobs = ReplayedJobs(self._directory, source.jobs, self._normalize_all, self._timeline.done)
+        # Also without recorded jobs: no container of a recording may start a process of this machine.
+        self._jobs = ReplayedJobs(self._directory, source.jobs, self._normalize_all, self._timeline.done)
         self._outcome = Outcome(shim, calls=len(source.calls), guest_calls=len(source.guest_calls))
         self._lock = threading.Lock()
 
@@ -111,12 +109,10 @@ class Driver:
             service.start()
             self._write_bundles()
             self._replay(shim, service, streams, events)
-            if self._jobs is not None:
-                job_differences = self._jobs.differences()
+            job_differences = self._jobs.differences()
         finally:
             shim.kill()
-            if self._jobs is not None:
-                self._jobs.close()
+            self._jobs.close()
             events.close()
             service.close()
             streams.close()
@@ -134,12 +130,9 @@ class Driver:
             "HCS_EMULATOR_DIR": str(self._directory / "hcs"), "RUNHCS_SOCKET_DIR": str(self._directory / "s"),
             "RUNHCS_AGENT": "0", "RUNHCS_STANDBY": "0", "TTRPC_ADDRESS": events.address, "MAX_SHIM_VERSION": "2",
         }  # fmt: skip
-        if self._jobs is None:
-            launcher = write_launcher(self._directory / "bin")
-        else:
-            launcher = self._jobs.prepare(delays=self._script.delays)
+        launcher = self._jobs.prepare(delays=self._script.delays)
         shim = ShimCommands(
-            str(launcher), identity["id"], self._paths.local(identity["bundle"]),
+            str(launcher), identity["id"], self._paths.inside(identity["bundle"]),
             namespace=identity["namespace"], address="/run/none.sock", environment=environment,
             publish_binary="/bin/false",
         )  # fmt: skip
@@ -156,7 +149,7 @@ class Driver:
         }
         bundles.setdefault(self._shim.identity["id"], self._shim.identity["bundle"])
         for container, recorded in bundles.items():
-            local = Path(self._paths.local(recorded))
+            local = Path(self._paths.inside(recorded))
             (local / "rootfs").mkdir(parents=True, exist_ok=True)
             entry = self._script_source.specs.get(container)
             if entry is None:
@@ -213,7 +206,7 @@ class Driver:
                 problem = "the shim has not created or opened what it concerns"
                 self._add(Difference(f"event 0x{entry['type']:08X}", problem, entry["data"]))
         elif event.kind == JOB_EVENT:
-            if self._jobs is None or not self._jobs.send(entry):
+            if not self._jobs.send(entry):
                 self._add(Difference(f"{entry['event']} of a job", "the shim has no job", entry))
         elif event.kind == WAIT:
             request = entry["request"]

@@ -3,6 +3,8 @@ r"""Host paths of a recording, below one directory of this machine: `C:\layers\1
 
 The shim looks at some files of the host itself. They exist here as they did there, with the same size, but without
 content.
+
+A recording may come from anyone, and whoever replays it is root: no path of it leads out of the directory.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import json
 import os
 import re
 from typing import Any
+
+from runhcs.recording.reading import RecordingError
 
 _DRIVE = re.compile(r"([A-Za-z]):[\\/](.*)", re.DOTALL)
 PARENTS = "parentLayerPaths="
@@ -33,15 +37,21 @@ class HostPaths:
         self._aliases[local] = recorded
 
     def local(self, path: str) -> str:
+        """A name that is no absolute path, such as `tmpfs`, stays as it is."""
         for local, recorded in self._aliases.items():
             if path == recorded or path.startswith((recorded + "/", recorded + "\\")):
-                return local + path[len(recorded) :].replace("\\", "/")
+                return _below(local, path[len(recorded) :])
         drive = _DRIVE.fullmatch(path)
         if drive is not None:
-            return os.path.join(self._directory, drive[1].lower(), drive[2].replace("\\", "/")).rstrip("/")
-        if path.startswith("/"):
-            return os.path.join(self._directory, "root", path.lstrip("/"))
+            return _below(os.path.join(self._directory, drive[1].lower()), drive[2])
+        if path.startswith("/") or ".." in _parts(path):
+            return _below(os.path.join(self._directory, "root"), path)
         return path
+
+    def inside(self, path: str) -> str:
+        """As `local`; a name that is no absolute path is one below the root."""
+        local = self.local(path)
+        return local if local.startswith(self._directory + "/") else _below(f"{self._directory}/root", local)
 
     def recorded(self, value: Any) -> Any:
         """The value with paths of this machine as they were recorded."""
@@ -59,20 +69,25 @@ class HostPaths:
         return _back(whole) if whole is not None else self._pattern.sub(_back, value)
 
     def create(self, kinds: dict[str, Any]) -> None:
-        """Create what existed when it was recorded."""
+        """Create what existed when it was recorded. Raises RecordingError."""
         for path, kind in kinds.items():
-            local = self.local(path)
-            if kind == "missing" or os.path.lexists(local):
-                continue
-            if kind == "directory":
-                os.makedirs(local, exist_ok=True)
-                continue
-            os.makedirs(os.path.dirname(local), exist_ok=True)
-            if isinstance(kind, dict):
-                os.symlink(self.local(kind["link"]), local)
-            else:
-                with open(local, "xb") as file:
-                    file.truncate(kind)  # without content, it takes no space
+            try:
+                self._create(self.inside(path), kind)
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                raise RecordingError(f"the recorded file {path!r} cannot be created: {error}") from None
+
+    def _create(self, local: str, kind: Any) -> None:
+        if kind == "missing" or os.path.lexists(local):
+            return
+        if kind == "directory":
+            os.makedirs(local, exist_ok=True)
+            return
+        os.makedirs(os.path.dirname(local), exist_ok=True)
+        if isinstance(kind, dict):
+            os.symlink(self.local(kind["link"]), local)
+        else:
+            with open(local, "xb") as file:
+                file.truncate(kind)  # without content, it takes no space
 
     def exists(self, path: str) -> bool:
         return os.path.lexists(self.local(path))
@@ -89,7 +104,7 @@ class HostPaths:
             if kinds.get(namespace.get("path"), "missing") != "missing":
                 namespace["path"] = self.local(namespace["path"])
         root = spec.get("root") or {}
-        if os.path.isabs(root.get("path") or ""):
+        if root.get("path"):
             root["path"] = self.local(root["path"])
         annotations = spec.get("annotations") or {}
         for name in _ANNOTATIONS:
@@ -104,16 +119,28 @@ class HostPaths:
     def _option(self, option: str) -> str:
         if option.startswith(PARENTS):
             parents = json.loads(option.removeprefix(PARENTS))
-            return PARENTS + json.dumps([self.local(path) for path in parents])
+            return PARENTS + json.dumps([self.inside(path) for path in parents])
         if option.startswith(PARTITIONED):
             parents = json.loads(option.removeprefix(PARTITIONED))
-            return PARTITIONED + json.dumps([{**one, "Path": self.local(one["Path"])} for one in parents])
+            return PARTITIONED + json.dumps([{**one, "Path": self.inside(one["Path"])} for one in parents])
         key, equals, value = option.partition("=")
         if equals and key in ("upperdir", "workdir", "scratch"):
-            return f"{key}={self.local(value)}"
+            return f"{key}={self.inside(value)}"
         if option.startswith(LOWER):
-            return LOWER + ":".join(self.local(path) for path in option.removeprefix(LOWER).split(":"))
+            return LOWER + ":".join(self.inside(path) for path in option.removeprefix(LOWER).split(":"))
         return option
+
+
+def _parts(path: str) -> list[str]:
+    return path.replace("\\", "/").split("/")
+
+
+def _below(directory: str, path: str) -> str:
+    """`..` does not lead out of the directory."""
+    rest = path.replace("\\", "/").lstrip("/")
+    if ".." in _parts(rest):
+        rest = os.path.normpath("/" + rest).lstrip("/")
+    return f"{directory}/{rest}".rstrip("/")
 
 
 def _back(match: re.Match[str]) -> str:

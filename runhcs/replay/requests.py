@@ -72,7 +72,7 @@ class Requests:
             with self._lock:
                 return self._streams.create(f"{name} {value}")
         if name in _PATHS:
-            return self._paths.local(value)
+            return self._paths.inside(value)
         if name == "netns_path" and self._paths.exists(value):
             return self._paths.local(value)
         if name == "rootfs":
@@ -88,7 +88,7 @@ class Requests:
             # overlay file systems they take.
             layer = next((one.partition("=")[2] for one in options if one.startswith(("upperdir=", "lowerdir="))), "")
             return Mount(type="bind", source=layer.split(":")[0], target=value.get("target", ""), options=["rbind"])
-        source = self._paths.local(value.get("source", ""))
+        source = self._paths.inside(value.get("source", ""))
         return Mount(type=value.get("type", ""), source=source, target=value.get("target", ""), options=options)
 
     def packed(self, value: dict[str, Any]) -> PackedAny:

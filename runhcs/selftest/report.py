@@ -18,7 +18,7 @@ def print_steps(steps: list[Step]) -> None:
 def print_result(result: Result) -> None:
     """One line for each step; the next step on a line of its own."""
     screen = console.terminal()
-    line = f"{result.name:<24} {result.seconds:6.1f} s  {result.finding}"
+    line = console.printable(f"{result.name:<24} {result.seconds:6.1f} s  {result.finding}")
     if screen is None:
         print(f"{result.outcome:<5}{line}", flush=True)
     else:

@@ -255,3 +255,33 @@ def test_failure_of_a_job_is_reproduced(tools: ToolShims, jobs: Jobs, record: Re
     done = tools.run_tool("replay", str(recording.path))
     assert done.returncode == DIFFERENT, done.stderr
     assert "differs: job log_on: other arguments" in done.stdout and "other-user" in done.stdout
+
+
+def is_answer(entry: dict[str, Any]) -> bool:
+    """Of a job, and requests and events that come after the start."""
+    return entry.get("kind") in ("job", "job event", "publish") or entry.get("method", "Start") not in ("Create", "Start")
+
+
+def test_replay_starts_no_process_of_this_machine(
+    tools: ToolShims, jobs: Jobs, record: Record, tmp_path: Path
+) -> None:
+    """Even if the recording has a host process container without the answers of its job: it may come from anyone."""
+    marker = tmp_path / "marker"
+    recording = record("--new", "--command-lines")
+    shim = jobs.run_detached("c1", f": > {marker}; {SLEEP_LOOP}")
+    eventually(marker.exists, "the marker of the container")
+    shim.kill(9)
+    shim.wait()
+    shim.delete()
+    shim.shutdown()
+    shim.wait_exited()
+    recording.stop()
+    marker.unlink()
+    lines = recording.path.read_text().splitlines()
+    assert any(str(marker) in line for line in lines)
+    forged = tmp_path / "forged"
+    forged.write_text("\n".join(line for line in lines if not is_answer(json.loads(line))))
+    done = tools.run_tool("replay", str(forged), "--fast")
+    assert done.returncode == DIFFERENT, done.stderr
+    assert "the recording has no answer" in done.stdout
+    assert not marker.exists()
