@@ -79,8 +79,8 @@ lock: ## resolve the files in requirements/ into lock files
 bench: native ## latency benchmarks, ours and Go's interleaved
 	$(BIN)/python -m bench
 
-fuzz: native ## long runs of the models and fuzzers [CAMPAIGN=all|task-model|ledger-model|differential|parsers|native STEPS=2000 SEED=1 LOG=file]
-	$(BIN)/python -m tests.fuzz $(or $(CAMPAIGN),all) --steps $(or $(STEPS),2000) --seed $(or $(SEED),1) $(if $(LOG),--log $(LOG))
+fuzz: native ## long runs of the models and fuzzers [CAMPAIGN=all|task-model|ledger-model|differential|parsers|native STEPS=2000 SEED=1 LOG=file PAUSE=file]
+	$(BIN)/python -m tests.fuzz $(or $(CAMPAIGN),all) --steps $(or $(STEPS),2000) --seed $(or $(SEED),1) $(if $(LOG),--log $(LOG)) $(if $(PAUSE),--pause $(PAUSE))
 
 demo: $(STAMP) ## run containers on the emulator, with and without containerd
 	$(BIN)/runhcs demo

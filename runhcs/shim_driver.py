@@ -76,9 +76,10 @@ class EventEndpoint:
         wait_until(lambda: len(self.topics) >= count, timeout)
         return self.kinds
 
-    def restart(self) -> None:
-        """As containerd does: shims keep their events and send them when it is back."""
+    def restart(self, outage: float = 0.0) -> None:
+        """As containerd does: shims keep their events and send them when it is back, after so many seconds."""
         self.close()
+        time.sleep(outage)
         self._server = self._serve()
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class VmSettings:
         """`processors` is how many the host has for VMs, `build` the host's."""
         annotations = spec.annotations
         resources = spec.windows.section("resources")
-        self._read_memory(annotations, resources.section("memory").number("limit") // MIB, warn)
+        self._read_memory(annotations, resources.section("memory").number("limit"), warn)
         cpu = resources.section("cpu")
         self.host_processors = processors
         self.processors = _processors(
@@ -91,8 +91,15 @@ class VmSettings:
         self.shares_read_only = annotations.flag(names.SHARES_READ_ONLY)
         self.hvsocket_services = _hvsocket_services(annotations, warn)
 
-    def _read_memory(self, annotations: Annotations, limit_mb: int, warn: Warn) -> None:
-        size = annotations.number(names.VM_MEMORY_SIZE_IN_MB) or limit_mb or DEFAULT_MEMORY_MB
+    def _read_memory(self, annotations: Annotations, limit: int, warn: Warn) -> None:
+        """`limit` is in bytes."""
+        size = annotations.number(names.VM_MEMORY_SIZE_IN_MB) or limit // MIB
+        if not size and limit:
+            raise InvalidSpec(
+                f"windows.resources.memory.limit is {limit}: it is the memory of the VM, which cannot be less than "
+                f"{MIB} (1 MiB); raise it, or set {names.VM_MEMORY_SIZE_IN_MB}"
+            )
+        size = size or DEFAULT_MEMORY_MB
         self.memory_mb = even(size)
         if self.memory_mb != size:
             warn(f"a VM's memory comes in steps of 2 MB: it gets {self.memory_mb} MB instead of {size}")

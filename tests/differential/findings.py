@@ -11,11 +11,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tests.differential.host_process_scenarios import HOST_PROCESS, INHERIT_USER
 from tests.differential.scenarios import plain
+from tests.differential.sequences import HOST_USER
 from tests.differential.wine_lane import WineLane
 from tests.parity import lcow_specs
 from tests.parity.record import MICROSOFT, rootfs
-from tests.parity.scenarios import EXEC, HYPERVISOR, SLEEP
+from tests.parity.scenarios import EXEC, FOREVER, HYPERVISOR, SLEEP
 
 ONE_CASE = 400.0
 CREATE = ["start", "connect", "create"]
@@ -47,12 +49,24 @@ def _spec(in_vm: bool = False, without: str = "", **members: Any) -> dict[str, A
     return spec
 
 
+def _host_process_spec() -> dict[str, Any]:
+    annotations = {HOST_PROCESS: "true", INHERIT_USER: "true"}
+    return _spec(process={"user": HOST_USER, "cwd": "C:\\", **FOREVER}, annotations=annotations)
+
+
 _PIPE = "\\\\.\\pipe\\docker_engine"
 _LINUX_USER = {"args": ["/bin/id"], "user": {"uid": 0, "gid": 0, "username": "daemon"}}
 
 FINDINGS = {
     "spec-without-annotations": Finding(
         {"spec": _spec(True, "annotations"), "options": {**HYPERVISOR, "vmProcessorCount": 2}, "steps": CREATE},
+        lambda seen: "closed" in result(seen, "Create"),
+    ),
+    "default-annotations-without-annotations": Finding(
+        {
+            "spec": _spec(False, "annotations"), "steps": CREATE,
+            "options": {"defaultContainerAnnotations": {"io.microsoft.container.memory.sizeinmb": "300"}},
+        },
         lambda seen: "closed" in result(seen, "Create"),
     ),
     "spec-without-windows": Finding(
@@ -98,6 +112,10 @@ FINDINGS = {
             "steps": [*CREATE, "delete", "shutdown", "events"],
         },
         lambda seen: "Unknown" in result(seen, "Delete()"),
+    ),
+    "delete-of-a-created-host-process-container": Finding(
+        {"spec": _host_process_spec(), "steps": [*CREATE, "delete", "shutdown", "events"]},
+        lambda seen: "Unknown" in result(seen, "Delete()") and "UnprepareLayer" not in calls(seen),
     ),
     "linux-user-by-name": Finding(
         {

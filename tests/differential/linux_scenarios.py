@@ -7,11 +7,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from shim.oci.annotations import linux, vm
-from tests.differential.scenarios import VALUES, generated_annotations, steps
-from tests.parity.lcow_specs import LCOW, NAMESPACE, NO_MULTI_MAPPING, SLEEP, bind, process, spec
+from tests.differential.scenarios import ATTACH, VALUES, generated_annotations, updates
+from tests.differential.sequences import EXITING, LINUX, READING, SLEEPING, crash, execs, exit_codes, kind_of, steps
+from tests.parity.lcow_specs import LCOW, NAMESPACE, NO_MULTI_MAPPING, SLEEP, bind, spec
 
-_SLEEPING = process(*SLEEP["args"])
-_EXECS = dict.fromkeys(("e0", "e1", "e2", "e3", "e4", "e9"), _SLEEPING)
 _TYPE, _SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"
 # Boot files and layers on other devices are cases of `tests.parity.lcow_scenarios`.
 _NOT_GENERATED = ("bootfiles", "kerneldirectboot", "preferredrootfstype", "nomultimapping", "virtualpmem", "isolation")
@@ -20,20 +19,21 @@ _ANNOTATIONS = [
 ]  # fmt: skip
 # Requests of the guest, and calls of HCS, that fail or are slow, or during which the VM crashes.
 FAULTS = (
-    "guest:Create=crash", "guest:ExecuteProcess=crash", "HcsCreateComputeSystem=0x80070005",
-    "HcsStartComputeSystem=0x80070005", "HcsModifyComputeSystem=0x80070005", "HcsModifyComputeSystem=0x80070005@2",
-    "HcsGrantVmAccess=0x80070005", "HcsStartComputeSystem=slow", "HcsModifyComputeSystem=slow",
+    "guest:Create=crash", "guest:ExecuteProcess=crash", "guest:ExecuteProcess=crash@2", "guest:SignalProcess=crash",
+    "guest:GetProperties=crash", "guest:ModifySettings=crash@3", "guest:ExecuteProcess=slow",
+    "HcsCreateComputeSystem=0x80070005", "HcsStartComputeSystem=0x80070005", "HcsModifyComputeSystem=0x80070005",
+    "HcsModifyComputeSystem=0x80070005@2", "HcsGrantVmAccess=0x80070005", "HcsStartComputeSystem=slow",
+    "HcsModifyComputeSystem=slow",
 )  # fmt: skip
 
-processes = st.fixed_dictionaries(
-    {},
-    optional={
-        "cwd": st.sampled_from(["/", "/etc", "/none"]),
-        "env": st.lists(st.sampled_from(["A=b", "A=c", "C=", "PATH=/bin"]), max_size=3),
-        "user": st.sampled_from([{"uid": 0, "gid": 0}, {"uid": 1, "gid": 1}, {"uid": 1000, "gid": 5}]),
-        "noNewPrivileges": st.booleans(),
-    },
-)
+_PROCESS = {
+    "cwd": st.sampled_from(["/", "/etc", "/none"]),
+    "env": st.lists(st.sampled_from(["A=b", "A=c", "C=", "PATH=/bin"]), max_size=3),
+    "user": st.sampled_from([{"uid": 0, "gid": 0}, {"uid": 1, "gid": 1}, {"uid": 1000, "gid": 5}]),
+    "noNewPrivileges": st.booleans(),
+}
+processes = st.fixed_dictionaries({}, optional=_PROCESS)
+exec_members = st.fixed_dictionaries({}, optional={**_PROCESS, "terminal": st.just(True)})
 resources = st.fixed_dictionaries(
     {},
     optional={
@@ -58,7 +58,9 @@ options = st.fixed_dictionaries(
 
 @st.composite
 def linux_specs(draw: st.DrawFn) -> dict[str, Any]:
-    members: dict[str, Any] = {"process": {**SLEEP, **draw(processes)}, "annotations": {NO_MULTI_MAPPING: "true"}}
+    kind = draw(st.sampled_from([SLEEPING, SLEEPING, SLEEPING, SLEEPING, EXITING, READING]))
+    process = {**draw(processes), "args": LINUX.arguments(kind, draw(exit_codes))}
+    members: dict[str, Any] = {"process": process, "annotations": {NO_MULTI_MAPPING: "true"}}
     if draw(st.booleans()):
         members["linux"] = {"resources": draw(resources)}
     if draw(st.booleans()):
@@ -71,21 +73,35 @@ def linux_specs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
-def linux_steps(draw: st.DrawFn) -> list[str]:
-    """Few without Start: Microsoft's shim then waits 30 seconds in Delete."""
-    return draw(steps(not_started=draw(st.sampled_from([True, *[False] * 9]))))
+def _scenario(draw: st.DrawFn, spec: dict[str, Any], options: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A container with this spec, and calls. Few without Start: Microsoft's shim then waits 30 seconds in Delete."""
+    processes = draw(execs(LINUX, exec_members))
+    kinds = {name: kind_of(LINUX, process) for name, process in processes.items()}
+    not_started = draw(st.sampled_from([True, *[False] * 9]))
+    calls = draw(steps(kinds, kind_of(LINUX, spec["process"]), not_started))
+    found = {"spec": spec, "steps": calls, "options": options, "execs": processes, "updates": draw(updates)}
+    return {**found, **members}
 
 
 @st.composite
-def linux_scenarios(draw: st.DrawFn) -> dict[str, Any]:
-    return {"spec": draw(linux_specs()), "steps": draw(linux_steps()), "options": draw(options), "execs": _EXECS}
+def linux_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
+    return [draw(_scenario(draw(linux_specs()), draw(options)))]
 
 
 @st.composite
-def failing_linux_scenarios(draw: st.DrawFn) -> dict[str, Any]:
-    plain = spec(process=dict(SLEEP), annotations={NO_MULTI_MAPPING: "true"})
-    fault = draw(st.sampled_from(FAULTS))
-    return {"spec": plain, "steps": draw(linux_steps()), "options": dict(LCOW), "execs": _EXECS, "fail": fault}
+def failing_linux_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
+    return [draw(_scenario(_plain(), dict(LCOW), fail=draw(st.sampled_from(FAULTS))))]
+
+
+@st.composite
+def crashing_linux_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """The shim is killed at any point."""
+    found = draw(_scenario(_plain(), dict(LCOW)))
+    return [{**found, "steps": draw(crash(found["steps"]))}]
+
+
+def _plain() -> dict[str, Any]:
+    return spec(process=dict(SLEEP), annotations={NO_MULTI_MAPPING: "true"})
 
 
 def sandbox_spec(annotations: dict[str, str]) -> dict[str, Any]:
@@ -100,10 +116,9 @@ def linux_pods(draw: st.DrawFn) -> list[dict[str, Any]]:
     sandbox = sandbox_spec({NO_MULTI_MAPPING: "true", _TYPE: "sandbox", _SANDBOX: "POD"})
     member = draw(linux_specs())
     member["annotations"] |= {_TYPE: "container", _SANDBOX: "POD"}
-    begin = ["start", "connect", "create", "run", "state"]
-    end = ["attach", "connect", "kill:,9", "wait", "delete", "shutdown", "events"]
+    end = [*ATTACH, "kill:,9", "wait", "delete", "shutdown", "events"]
     return [
-        {"spec": sandbox, "steps": begin, "options": dict(LCOW)},
-        {"spec": member, "steps": draw(linux_steps()), "options": dict(LCOW), "execs": _EXECS},
+        {"spec": sandbox, "steps": ["start", "connect", "create", "run", "state"], "options": dict(LCOW)},
+        draw(_scenario(member, dict(LCOW))),
         {"spec": sandbox, "steps": end, "options": dict(LCOW)},
     ]

@@ -1,16 +1,23 @@
 """Runs the same cases with the three shims and returns what differs.
 
-The two shims under Wine run at the same time, and ours on Linux as soon as Microsoft's has finished a case.
+A column is Wine with Microsoft's shim, Wine with ours, and Linux with ours. In a column the two shims under Wine run at
+the same time, and ours on Linux as soon as Microsoft's has finished a case. Columns work side by side, since a case
+waits most of its time.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
+from tests.differential.generate import Case as Tasks
 from tests.differential.linux_lane import LinuxLane
 from tests.differential.shrink import shrink
 from tests.differential.wine_lane import WineLane
@@ -29,107 +36,101 @@ VOLATILE = re.compile(
 )
 OURS = r"C:\node\containerd-shim-runhcs-v1.exe"
 LONGEST_CASE = 600.0
-#: Before a case that was made smaller.
-SMALLEST = "smallest: "
+# How many cases the shims under Wine are ahead of the comparison, so that they need not wait for each other.
+AHEAD = 4
 
-Scenarios = Sequence[dict[str, Any]]
 #: A recorded case, or why there is none.
 Recording = dict[str, Any] | Exception
 
 
-class Machines:
-    """Wine with Microsoft's shim, Wine with ours, and Linux with ours."""
+@dataclass(frozen=True)
+class Report:
+    """What differs in one case: each task with its lines."""
 
-    def __init__(self) -> None:
+    tasks: Tasks
+    found: dict[int, list[str]]
+
+    @property
+    def differences(self) -> set[str]:
+        lines = [line for found in self.found.values() for line in found]
+        return {line for line in lines if line.startswith(("Wine: ", "Linux: ", "Microsoft: "))}
+
+    def text(self) -> str:
+        lines = [line for number, found in self.found.items() for line in (f"task {number}:", *found)]
+        return "\n".join([json.dumps(self.tasks), *lines])
+
+
+class Column:
+    """The three shims, each on an emulator of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._theirs = WineLane(MICROSOFT)
         self._ours = WineLane(OURS)
-        self._linux = LinuxLane()
+        self._thread = ThreadPoolExecutor(1, f"column-{name}")
         self._count = 0
+        self._linux = self._thread.submit(LinuxLane)
+
+    def start(self, source: Callable[[], Tasks | None]) -> Future[list[Report]]:
+        """Run cases until the source has no more. Returns those that differ."""
+        return self._thread.submit(self._run, source)
 
     def close(self) -> None:
         try:
-            self._linux.close()
+            self._thread.submit(self._linux.result().close).result(LONGEST_CASE)
         finally:
+            self._thread.shutdown()
             self._ours.close()
             self._theirs.close()
 
-    def run(self, scenarios: Scenarios) -> list[str]:
-        """Run containers one after the other. Returns the unlisted differences, each with its case."""
+    def _run(self, source: Callable[[], Tasks | None]) -> list[Report]:
+        waiting: deque[tuple[Tasks, list[tuple[str, list[Future[Recording]]]]]] = deque()
+        reports = []
+        while True:
+            while len(waiting) < AHEAD and (tasks := source()) is not None:
+                waiting.append((tasks, self._submit(tasks)))
+            if not waiting:
+                return reports
+            report = self._compare(*waiting.popleft())
+            if report.found:
+                reports.append(report)
+
+    def _submit(self, tasks: Tasks) -> list[tuple[str, list[Future[Recording]]]]:
+        """The names of the tasks in recordings, and the recordings to be."""
         self._count += 1
-        named = {f"d{self._count}x{number}": one for number, one in enumerate(scenarios)}
-        return self._run({name: {name: {**one, "rootfs": _rootfs(one, name)}} for name, one in named.items()})
+        group = f"{self._name}{self._count}"
+        submitted = []
+        for number, task in enumerate(tasks):
+            is_last = number == len(tasks) - 1
+            # The first and the last task of a pod are those of the sandbox.
+            task_id = f"{group}x0" if is_last else f"{group}x{number}"
+            text = json.dumps(task).replace('"POD"', f'"{group}x0"')
+            named = {**json.loads(text), "id": task_id, "rootfs": _rootfs(task, task_id)}
+            name = f"{group}n{number}"
+            lanes = (self._theirs, self._ours)
+            submitted.append((name, [lane.submit(group, name, named, is_last) for lane in lanes]))
+        return submitted
 
-    def run_and_shrink(self, scenarios: Scenarios) -> Iterator[str]:
-        """As `run`; a case that differs in the same way when it runs alone is made as small as possible, which follows
-        its report."""
-        for report in self.run(scenarios):
-            yield report
-            scenario, lines = json.loads(report.partition("\n")[0]), _differences(report)
+    def _compare(self, tasks: Tasks, submitted: list[tuple[str, list[Future[Recording]]]]) -> Report:
+        found = {}
+        for number, (name, (theirs, ours)) in enumerate(submitted):
+            lines = self._compare_task(name, theirs.result(LONGEST_CASE), ours, number == len(tasks) - 1)
+            if lines:
+                found[number] = lines
+        return Report(tasks, found)
 
-            def differs(one: dict[str, Any], lines: set[str] = lines) -> bool:
-                return any(_differences(again) & lines for again in self.run([one]))
-
-            if differs(scenario):
-                yield f"{SMALLEST}{json.dumps(shrink(scenario, differs))}"
-
-    def run_pod(self, scenarios: Scenarios) -> list[str]:
-        """The first and the last are the sandbox's."""
-        self._count += 1
-        pod = f"d{self._count}x0"
-        named = {}
-        for number, scenario in enumerate(scenarios):
-            text = json.dumps(scenario).replace('"POD"', f'"{pod}"')
-            task = pod if number in (0, len(scenarios) - 1) else f"d{self._count}x{number}"
-            named[f"d{self._count}n{number}"] = {**json.loads(text), "id": task, "rootfs": _rootfs(scenario, task)}
-        return self._run({pod: named})
-
-    def run_and_shrink_pod(self, scenarios: Scenarios) -> Iterator[str]:
-        """As `run_pod`; the containers of a pod that differs again are made smaller, one after the other."""
-        found = self.run_pod(scenarios)
-        yield from found
-        lines = {line for report in found for line in _differences(report)}
-        smallest = list(scenarios)
-        for number in range(1, len(smallest) - 1) if lines else ():
-
-            def differs(one: dict[str, Any], number: int = number) -> bool:
-                changed = [*smallest[:number], one, *smallest[number + 1 :]]
-                return any(_differences(again) & lines for again in self.run_pod(changed))
-
-            if not differs(smallest[number]):
-                return
-            smallest[number] = shrink(smallest[number], differs)
-        if lines:
-            yield f"{SMALLEST}{json.dumps(smallest)}"
-
-    def _run(self, groups: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
-        """Groups of cases by name, each with its cases by name."""
-        lanes = (self._theirs, self._ours)
-        recordings = {
-            name: [lane.submit(group, name, scenario, name == next(reversed(named))) for lane in lanes]
-            for group, named in groups.items()
-            for name, scenario in named.items()
-        }
-        found = []
-        for named in groups.values():
-            for name, scenario in named.items():
-                is_last = name == next(reversed(named))
-                theirs, ours = recordings[name]
-                lines = self._compare(name, theirs.result(LONGEST_CASE), ours, is_last)
-                if lines:
-                    found.append("\n".join([json.dumps(scenario), *lines]))
-        return found
-
-    def _compare(self, name: str, theirs: Recording, ours: Future[Recording], is_last: bool) -> list[str]:
+    def _compare_task(self, name: str, theirs: Recording, ours: Future[Recording], is_last: bool) -> list[str]:
+        linux = self._linux.result()
         if isinstance(theirs, Exception):
             ours.result(LONGEST_CASE)
-            self._linux.reset()
+            linux.reset()
             return [f"Microsoft: not recorded: {theirs}"]
         case = Case(name, theirs["spec"], theirs["run"], theirs["calls"])
         found = []
         try:
-            found += [f"Linux: {line}" for line in _unlisted(case, self._linux.run(case, is_last))]
+            found += [f"Linux: {line}" for line in _unlisted(case, linux.run(case, is_last))]
         except AssertionError as error:
-            self._linux.reset()
+            linux.reset()
             found.append(f"Linux: not replayed: {error}")
         mine = ours.result(LONGEST_CASE)
         if isinstance(mine, Exception):
@@ -137,12 +138,50 @@ class Machines:
         found += [f"Wine: {line}" for line in _unlisted(case, _between(case, mine))]
         found += [f"Wine: left {system}" for system in mine["left"]]
         if found:
+            found += [f"theirs: {one['op']}: {one['error']}" for one in theirs["run"]["results"] if "error" in one]
             found += [f"ours: {one['op']}: {one['error']}" for one in mine["run"]["results"] if "error" in one]
         return found
 
 
-def _differences(report: str) -> set[str]:
-    return {line for line in report.splitlines()[1:] if line.startswith(("Wine: ", "Linux: ", "Microsoft: "))}
+class Machines:
+    def __init__(self, columns: int = 1) -> None:
+        self._columns = [Column(f"d{number}c") for number in range(columns)]
+
+    def close(self) -> None:
+        for column in self._columns:
+            column.close()
+
+    def run(self, cases: Iterable[Tasks]) -> list[Report]:
+        """The cases with unlisted differences."""
+        lock, remaining, is_stopped = threading.Lock(), iter(cases), threading.Event()
+
+        def source() -> Tasks | None:
+            with lock:
+                return None if is_stopped.is_set() else next(remaining, None)
+
+        running = [column.start(source) for column in self._columns]
+        try:
+            return list(itertools.chain(*[one.result() for one in running]))
+        finally:
+            is_stopped.set()  # after Ctrl-C
+
+    def smallest(self, report: Report) -> Tasks | None:
+        """The case made as small as possible; None if it does not differ in the same way when it runs alone."""
+        smallest, lines = list(report.tasks), report.differences
+
+        def differs(tasks: Tasks) -> bool:
+            return any(again.differences & lines for again in self.run([tasks]))
+
+        if not differs(smallest):
+            return None
+        # Of a pod, only the containers between the start and the stop of the sandbox.
+        for number in [0] if len(smallest) == 1 else range(1, len(smallest) - 1):
+
+            def is_smaller(one: dict[str, Any], number: int = number) -> bool:
+                return differs([*smallest[:number], one, *smallest[number + 1 :]])
+
+            smallest[number] = shrink(smallest[number], is_smaller)
+        return smallest
 
 
 def _rootfs(scenario: dict[str, Any], id: str) -> list[dict[str, Any]]:
@@ -163,7 +202,8 @@ def _between(case: Case, ours: dict[str, Any]) -> list[str]:
 
 def _unlisted(case: Case, found: list[str]) -> list[str]:
     recording = differences.outline(case)
+    entries = [entry for entry in EXPECTED if not entry.recorded_only]
     return [
         line for line in found
-        if not VOLATILE.fullmatch(line) and not any(entry.allows(line, recording) for entry in EXPECTED)
+        if not VOLATILE.fullmatch(line) and not any(entry.allows(line, recording) for entry in entries)
     ]  # fmt: skip

@@ -13,7 +13,10 @@ from typing import Any
 Scenario = dict[str, Any]
 MOST_ATTEMPTS = 12
 # Without these the others mean nothing, or Microsoft's shim leaves the container behind.
-_KEPT_STEPS = ("start", "connect", "create", "attach", "delete", "killshim", "deletecmd", "shutdown", "events")
+_KEPT_STEPS = (
+    "start", "connect", "create", "attach", "kill:,9", "kill:,9,all", "delete", "killshim", "deletecmd", "shutdown",
+    "events",
+)  # fmt: skip
 
 
 def shrink(scenario: Scenario, differs: Callable[[Scenario], bool], attempts: int = MOST_ATTEMPTS) -> Scenario:
@@ -23,11 +26,11 @@ def shrink(scenario: Scenario, differs: Callable[[Scenario], bool], attempts: in
     def holds(candidate: Scenario) -> bool:
         return next(budget, None) is not None and differs(candidate)
 
-    steps = scenario["steps"]
-    removable = [at for at, step in enumerate(steps) if step not in _KEPT_STEPS]
+    units = list(_units(scenario["steps"]))
+    removable = [at for at, unit in enumerate(units) if unit[0] not in _KEPT_STEPS]
 
     def with_only(kept: Sequence[int]) -> Scenario:
-        chosen = [step for at, step in enumerate(steps) if at not in removable or at in kept]
+        chosen = [step for at, unit in enumerate(units) if at not in removable or at in kept for step in unit]
         return {**scenario, "steps": chosen}
 
     best = with_only(ddmin(removable, lambda kept: holds(with_only(kept))))
@@ -36,6 +39,17 @@ def shrink(scenario: Scenario, differs: Callable[[Scenario], bool], attempts: in
         if merged is not None and holds(merged):
             best = merged
     return best
+
+
+def _units(steps: Sequence[str]) -> Iterator[list[str]]:
+    """Calls, each with the waits for its effect: without it they would take until their timeout."""
+    unit: list[str] = []
+    for step in steps:
+        if unit and not step.startswith("wait"):
+            yield unit
+            unit = []
+        unit.append(step)
+    yield unit
 
 
 def ddmin(items: Sequence[int], holds: Callable[[Sequence[int]], bool]) -> list[int]:

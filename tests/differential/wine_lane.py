@@ -29,6 +29,7 @@ class WineLane:
         self._directory = Path()
         self._cases = 0
         self._group = self._failed_group = ""
+        self._ids: list[str] = []
         self._ready = self._thread.submit(self._machine_for, "")
 
     def submit(
@@ -50,14 +51,22 @@ class WineLane:
             machine = self._machine_for(group)
             recorded = machine.record_one(group, name, scenario, self._program, is_last)
             recorded["left"] = machine.left() if is_last else []
-            for parent in ("bundles", "snapshots"):
-                shutil.rmtree(machine.drive / parent / scenario.get("id", name), ignore_errors=True)
+            self._ids.append(scenario.get("id", name))
+            if is_last:
+                self._remove_files(machine)
         except Exception as error:
             # A new machine for the next case, since this one has the leftovers of a shim.
             self._failed_group = group
+            self._ids.clear()
             self._tear_down()
             return error
         return recorded
+
+    def _remove_files(self, machine: RecordingMachine) -> None:
+        for task in self._ids:
+            for parent in ("bundles", "snapshots"):
+                shutil.rmtree(machine.drive / parent / task, ignore_errors=True)
+        self._ids.clear()
 
     def _machine_for(self, group: str) -> RecordingMachine:
         self._cases += 1

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -31,6 +30,9 @@ BATCH = 25
 LONGEST = 200
 # Inputs per fuzzer and batch.
 RUNS = 20_000
+# Cases of a differential batch, and on how many machines of each kind they run side by side.
+CASES = 48
+COLUMNS = 3
 
 _SETTINGS = settings(
     max_examples=BATCH, database=None, deadline=None, phases=(Phase.generate, Phase.shrink),
@@ -108,46 +110,26 @@ def ledger_model() -> Iterator[RunBatch]:
 def differential() -> Iterator[RunBatch]:
     """Generated cases through Microsoft's shim and ours. A step is one case with three shims. Needs what tests/wine
     needs. Differences are printed; the run continues, and fails at its end."""
-    from tests.differential.host_process_scenarios import host_process_scenarios
-    from tests.differential.linux_scenarios import failing_linux_scenarios, linux_pods, linux_scenarios
-    from tests.differential.machines import SMALLEST, Machines
-    from tests.differential.scenarios import crashing_scenarios, failing_scenarios, scenarios
-    from tests.differential.scenarios import pods as windows_pods
+    from tests.differential.generate import cases
+    from tests.differential.machines import Machines
 
-    machines = Machines()
-    found: list[str] = []
-    single = st.one_of(scenarios(), scenarios(), scenarios(), linux_scenarios(), host_process_scenarios())
-    failing = st.one_of(failing_scenarios(), failing_linux_scenarios(), crashing_scenarios())
+    machines = Machines(COLUMNS)
+    found: set[str] = set()
 
     def run_batch(number: int) -> int:
-        cases = 0
-
-        @seed(number)
-        @settings(_SETTINGS, max_examples=4, phases=(Phase.generate,))
-        @given(
-            st.lists(single, min_size=5, max_size=5),
-            st.one_of(windows_pods(), linux_pods()),
-            st.lists(failing, min_size=2, max_size=2),
-        )
-        def run(batch: list[dict[str, Any]], pod: list[dict[str, Any]], faults: list[dict[str, Any]]) -> None:
-            nonlocal cases
-            if all(one == batch[0] for one in batch):
-                return  # hypothesis begins every seed with the simplest cases
-            cases += len(batch) + 1 + len(faults)
-            runs = (machines.run_and_shrink([*batch, *faults]), machines.run_and_shrink_pod(pod))
-            for text in chain.from_iterable(runs):
-                if not text.startswith(SMALLEST):
-                    found.append(text)
-                print(f"difference, seed {number}: {text}", flush=True)
-
-        run()
-        return cases
+        batch = [case for _, case in cases(number, CASES)]
+        for report in machines.run(batch):
+            print(f"difference, seed {number}: {report.text()}", flush=True)
+            if not report.differences <= found:
+                found.update(report.differences)
+                print(f"smallest: {json.dumps(machines.smallest(report))}", flush=True)
+        return len(batch)
 
     try:
         yield run_batch
     finally:
         machines.close()
-    assert not found, f"{len(found)} cases differ"
+    assert not found, "\n".join(["cases differ:", *sorted(found)])
 
 
 @contextmanager

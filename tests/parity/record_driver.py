@@ -61,6 +61,14 @@ class Machine:
             client.client.close()
         self.clients.clear()
 
+    def restart(self, outage: float) -> None:
+        """containerd crashes, and is back after so many seconds."""
+        self.disconnect()
+        self.events.restart(outage)
+        for task in self.tasks:
+            shim = self.shims[task]
+            self.add_client(task, TaskClient(shim.connect(), task, shim.bundle))
+
     def expect_last_events(self) -> None:
         """After the exit of a shim: its connection has been read to its end. While one runs: no event for a while."""
         if all(not endpoint.exists(shim.address) for shim in self.shims.values()):
@@ -131,6 +139,16 @@ class Driver:
     def connect(self) -> TaskClient:
         shim = self.machine.shims[self.id]
         return TaskClient(shim.connect(), self.id, shim.bundle)
+
+    def do_restart(self, _: str) -> bool:
+        """containerd crashes and is restarted."""
+        self.machine.restart(0.0)
+        return True
+
+    def do_outage(self, milliseconds: str) -> bool:
+        """containerd crashes, and is restarted some time later."""
+        self.machine.restart(int(milliseconds) / 1000)
+        return True
 
     def do_both(self, step: str) -> bool:
         """The same call of two clients at the same time. The one that succeeds is recorded first."""

@@ -144,6 +144,21 @@ class Scenario:
         """The next calls are those of another client."""
         self.shim.client = self.shim.dial()
 
+    def do_restart(self, _: str) -> None:
+        """containerd crashes and is restarted."""
+        self.do_outage("0")
+
+    def do_outage(self, milliseconds: str) -> None:
+        """containerd crashes, and is restarted some time later."""
+        for client in self.shims.clients:
+            client.close()
+        self.shims.clients.clear()
+        self.shims.events.stop()
+        time.sleep(int(milliseconds) / 1000)
+        self.shims.events.start()
+        for shim in self.replay._shims.values():
+            shim.client = shim.dial()
+
     def do_both(self, step: str) -> None:
         """The same call of two clients at the same time. The one that succeeds comes first."""
         self.answers += sorted(self._at_the_same_time(step, step), key=lambda one: "answer" not in one)

@@ -3,7 +3,9 @@ DLLs of HCS, and the emulator."""
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import functools
 import itertools
 import json
 import os
@@ -11,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Iterator
@@ -69,20 +72,8 @@ class Machine:
             (python / name).write_bytes(data)
         wheel = published.cffi_backend()
         (python / wheel[0]).write_bytes(wheel[1])
-        for built in build_windows(self.directory / "native"):
+        for built in windows_programs():
             shutil.copy(built, self.drive / "windows" / "system32")
-        for name in ("cat", "logger", "service", "tick"):
-            entry = "-municode" if name in ("logger", "service") else "-mconsole"
-            compiler = ["x86_64-w64-mingw32-gcc", "-O2", "-s", entry]
-            target = self.drive / "windows" / "system32" / f"{name}.exe"
-            subprocess.run([*compiler, str(ROOT / "tests" / "wine" / f"{name}.c"), "-o", str(target)], check=True)
-        stub = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(ROOT / "tests" / "wine" / "etw_stub.c")]
-        subprocess.run([*stub, "-o", str(self.drive / "windows" / "system32" / "etw-stub.dll")], check=True)
-        corrections = ["x86_64-w64-mingw32-gcc", "-O2", "-s", "-shared", str(ROOT / "tests" / "wine" / "corrections.c")]
-        libraries = ["-ladvapi32", "-lntdll", "-lws2_32"]
-        for name, options in (("bcryptprimitives", libraries), ("bindfltapi", ["-DBIND_FILTER"])):
-            target = self.drive / "windows" / "system32" / f"{name}.dll"
-            subprocess.run([*corrections, "-o", str(target), *options], check=True)
         self.wine.start()
         self.start_service()
 
@@ -135,6 +126,31 @@ class Machine:
             except subprocess.TimeoutExpired:
                 self._service.kill()
         self.wine.stop()
+
+
+_building = threading.Lock()
+
+
+def windows_programs() -> list[Path]:
+    """The emulator's DLLs and the programs of the tests, compiled once for all machines of this process."""
+    with _building:
+        return _compile_windows_programs()
+
+
+@functools.cache
+def _compile_windows_programs() -> list[Path]:
+    directory = Path(tempfile.mkdtemp(prefix="wine-programs-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    sources, compiler = ROOT / "tests" / "wine", ["x86_64-w64-mingw32-gcc", "-O2", "-s"]
+    libraries = ["-ladvapi32", "-lntdll", "-lws2_32"]
+    programs = {f"{name}.exe": [f"{name}.c", "-mconsole"] for name in ("cat", "tick")}
+    programs |= {f"{name}.exe": [f"{name}.c", "-municode"] for name in ("logger", "service")}
+    programs["etw-stub.dll"] = ["etw_stub.c", "-shared"]
+    programs["bcryptprimitives.dll"] = ["corrections.c", "-shared", *libraries]
+    programs["bindfltapi.dll"] = ["corrections.c", "-shared", "-DBIND_FILTER"]
+    for name, (source, *options) in programs.items():
+        subprocess.run([*compiler, str(sources / source), "-o", str(directory / name), *options], check=True)
+    return [*build_windows(directory / "native"), *(directory / name for name in programs)]
 
 
 def distribution() -> Path:

@@ -13,8 +13,9 @@
      where the emulator's guest reads it: <HCS_EMULATOR_DIR>/hvsock/<VM>/<service>.
    - Wine lacks the driver that maps the Hyper-V sockets of a container to its VM. An entry of it is a file of the
      emulator, <HCS_EMULATOR_DIR>/address-info-<GUID>, which has the entry's data and exists as long as the handle.
-   - Wine attributes no I/O to jobs and mounts no volumes at directories, which Microsoft's shim needs for a host process
-     container. Both succeed without an effect, for a directory that exists.
+   - Wine attributes no I/O to jobs, limits none of their processors, and mounts no volumes at directories, which
+     Microsoft's shim needs for a host process container. All succeed without an effect, for limits that Windows accepts
+     and for a directory that exists.
 
    Built with BIND_FILTER it is bindfltapi.dll, without which containerd cannot remove a bundle. It reports no bindings. */
 #define WIN32_LEAN_AND_MEAN
@@ -29,6 +30,10 @@
 #define INVALID_INFO_CLASS ((NTSTATUS)0xC0000003)
 #define DISPOSITION_EX 64
 #define JOB_IO_ATTRIBUTION 42
+#define JOB_CPU_RATE 15
+#define RATE_ENABLE 1
+#define RATE_BY_WEIGHT 2
+#define RATE_HARD_CAP 4
 #define AF_HYPERV 34
 #define UPDATE_ADDRESS_INFO 0x21C004
 #define ADDRESS_INFO_SIZE 52
@@ -98,11 +103,46 @@ static NTSTATUS NTAPI corrected_set(HANDLE handle, IO_STATUS_BLOCK *status, void
 
 /* -- jobs */
 
+struct cpu_rate {
+    DWORD flags, value;
+};
+
 typedef BOOL(WINAPI *SetJob)(HANDLE job, JOBOBJECTINFOCLASS kind, void *data, DWORD size);
+typedef BOOL(WINAPI *QueryJob)(HANDLE job, JOBOBJECTINFOCLASS kind, void *data, DWORD size, DWORD *returned);
 static SetJob set_job;
+static QueryJob query_job;
+
+/* A hard cap is 1 to 10000 hundredths of a percent, a weight 1 to 9. */
+static BOOL is_valid_rate(const struct cpu_rate *rate, DWORD size) {
+    if (size != sizeof *rate)
+        return FALSE;
+    if (!(rate->flags & RATE_ENABLE))
+        return rate->flags == 0;
+    DWORD most = rate->flags & RATE_BY_WEIGHT ? 9 : 10000;
+    return !(rate->flags & RATE_BY_WEIGHT) != !(rate->flags & RATE_HARD_CAP) && rate->value >= 1 && rate->value <= most;
+}
 
 static BOOL WINAPI corrected_set_job(HANDLE job, JOBOBJECTINFOCLASS kind, void *data, DWORD size) {
+    if ((int)kind == JOB_CPU_RATE) {
+        if (is_valid_rate(data, size))
+            return TRUE;
+        SetLastError(ERROR_INVALID_PARAMETER);
+        return FALSE;
+    }
     return (int)kind == JOB_IO_ATTRIBUTION || set_job(job, kind, data, size);
+}
+
+static BOOL WINAPI corrected_query_job(HANDLE job, JOBOBJECTINFOCLASS kind, void *data, DWORD size, DWORD *returned) {
+    if ((int)kind != JOB_CPU_RATE)
+        return query_job(job, kind, data, size, returned);
+    if (size != sizeof(struct cpu_rate)) {
+        SetLastError(ERROR_BAD_LENGTH);
+        return FALSE;
+    }
+    memset(data, 0, size); /* no limit has been set */
+    if (returned != NULL)
+        *returned = size;
+    return TRUE;
 }
 
 /* The files of a layer are not where they are mounted. */
@@ -266,6 +306,7 @@ BOOL WINAPI DllMain(HINSTANCE self, DWORD reason, void *reserved) {
         create_pipe_file = (CreatePipeFile)redirect(L"ntdll.dll", "NtCreateNamedPipeFile", (void *)corrected_create);
         set_information = (SetInformation)redirect(L"ntdll.dll", "NtSetInformationFile", (void *)corrected_set);
         set_job = (SetJob)redirect(L"kernel32.dll", "SetInformationJobObject", (void *)corrected_set_job);
+        query_job = (QueryJob)redirect(L"kernel32.dll", "QueryInformationJobObject", (void *)corrected_query_job);
         redirect(L"kernel32.dll", "SetVolumeMountPointW", (void *)corrected_mount);
         redirect(L"kernel32.dll", "DeleteVolumeMountPointW", (void *)corrected_unmount);
         make_socket = (MakeSocket)redirect(L"ws2_32.dll", "socket", (void *)corrected_socket);

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 METRICS = "LCOWMetrics"
 _MAX = (1 << 64) - 1
 _MEMORY_ENTRIES = ("usage", "swap", "kernel", "kernel_tcp")
+_NETWORK_NUMBERS = cgroups_v1.NetworkStat.__slots__[1:]
 _MEMORY_NUMBERS = tuple(name for name in cgroups_v1.MemoryStat.__slots__ if name not in _MEMORY_ENTRIES)
 
 
@@ -33,8 +34,7 @@ def metrics(document: Document) -> cgroups_v1.Metrics:
     return cgroups_v1.Metrics(
         hugetlb=[
             cgroups_v1.HugetlbStat(**_numbers(entry, "usage", "max", "failcnt"), pagesize=_text(entry, "pagesize"))
-            for entry in _list(found, "hugetlb")
-            if isinstance(entry, dict)
+            for entry in _objects(found, "hugetlb")
         ],
         pids=cgroups_v1.PidsStat(**_numbers(_object(found, "pids"), "current", "limit")),
         cpu=cgroups_v1.CPUStat(
@@ -51,10 +51,51 @@ def metrics(document: Document) -> cgroups_v1.Metrics:
             kernel=_memory_entry(memory, "kernel"),
             kernel_tcp=_memory_entry(memory, "kernel_tcp"),
         ),
+        blkio=_blkio(found),
+        rdma=_rdma(found),
+        network=[
+            cgroups_v1.NetworkStat(**_numbers(entry, *_NETWORK_NUMBERS), name=_text(entry, "name"))
+            for entry in _objects(found, "network")
+        ],
+        cgroup_stats=_cgroup_stats(found),
         memory_oom_control=cgroups_v1.MemoryOomControl(
             **_numbers(_object(found, "memory_oom_control"), "oom_kill_disable", "under_oom", "oom_kill")
         ),
     )
+
+
+def _blkio(found: Document) -> cgroups_v1.BlkIOStat | None:
+    if not isinstance(found.get("blkio"), dict):
+        return None
+    stat = cgroups_v1.BlkIOStat()
+    for name in cgroups_v1.BlkIOStat.__slots__:
+        entries = [
+            cgroups_v1.BlkIOEntry(
+                **_numbers(entry, "major", "minor", "value"), op=_text(entry, "op"), device=_text(entry, "device")
+            )
+            for entry in _objects(_object(found, "blkio"), name)
+        ]
+        setattr(stat, name, entries)
+    return stat
+
+
+def _rdma(found: Document) -> cgroups_v1.RdmaStat | None:
+    if not isinstance(found.get("rdma"), dict):
+        return None
+    current, limit = (
+        [
+            cgroups_v1.RdmaEntry(**_numbers(entry, "hca_handles", "hca_objects"), device=_text(entry, "device"))
+            for entry in _objects(_object(found, "rdma"), name)
+        ]
+        for name in ("current", "limit")
+    )
+    return cgroups_v1.RdmaStat(current=current, limit=limit)
+
+
+def _cgroup_stats(found: Document) -> cgroups_v1.CgroupStats | None:
+    if not isinstance(found.get("cgroup_stats"), dict):
+        return None
+    return cgroups_v1.CgroupStats(**_numbers(_object(found, "cgroup_stats"), *cgroups_v1.CgroupStats.__slots__))
 
 
 def oom_kills(document: Document) -> int | None:
@@ -87,6 +128,10 @@ def _object(document: Document, name: str) -> Document:
 def _list(document: Document, name: str) -> list[Any]:
     value: Any = document.get(name)
     return value if isinstance(value, list) else []
+
+
+def _objects(document: Document, name: str) -> list[Document]:
+    return [entry for entry in _list(document, name) if isinstance(entry, dict)]
 
 
 def _text(document: Document, name: str) -> str:

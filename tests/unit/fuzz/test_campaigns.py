@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.differential.host_process_scenarios import host_process_scenarios
-from tests.differential.linux_scenarios import failing_linux_scenarios, linux_pods, linux_scenarios
-from tests.differential.scenarios import crashing_scenarios, failing_scenarios, pods, scenarios
+from tests.differential.generate import KINDS, Case, cases
 from tests.differential.shrink import ddmin, shrink
+from tests.fuzz.__main__ import wait_while_paused
 from tests.fuzz.log import CampaignLog
 from tests.parity.replay import Scenario
 from tests.parity.requests import PAIR, fault, options
@@ -59,9 +57,22 @@ def test_shrink_keeps_the_calls_and_members_that_the_difference_needs() -> None:
         return "update" in one["steps"] and "b" in one["spec"]["annotations"]
 
     found = shrink(scenario(), differs, attempts=200)
-    assert found["steps"] == ["start", "connect", "create", "update", "delete", "shutdown"]
+    assert found["steps"] == ["start", "connect", "create", "update", "kill:,9", "wait", "delete", "shutdown"]
     assert found["spec"]["annotations"] == {"b": "2"} and "mounts" not in found["spec"]
     assert found["spec"]["windows"] == {} and found["options"] == {"sandboxIsolation": "x"}
+
+
+def test_shrink_removes_a_call_only_with_the_wait_for_its_effect() -> None:
+    steps = ["start", "connect", "create", "run", "run:e1", "wait:e1", "kill:e2,9", "wait:e2", "delete"]
+    seen: list[list[str]] = []
+
+    def differs(one: dict[str, Any]) -> bool:
+        seen.append(one["steps"])
+        return "run" in one["steps"]
+
+    shrink({**scenario(), "steps": steps}, differs)
+    assert len(seen) > 3
+    assert all(("wait:e1" in one) == ("run:e1" in one) and ("wait:e2" in one) == ("kill:e2,9" in one) for one in seen)
 
 
 def test_shrink_is_bounded() -> None:
@@ -82,17 +93,12 @@ def calls_of(step: str) -> list[str]:
     return [name, *(one.partition(":")[0] for one in inner)]
 
 
-def test_generated_cases_use_known_steps_faults_and_options() -> None:
-    groups = st.one_of(pods(), linux_pods())
-    single = st.one_of(
-        scenarios(), failing_scenarios(), crashing_scenarios(), linux_scenarios(), failing_linux_scenarios(),
-        host_process_scenarios(),
-    )  # fmt: skip
-
-    @settings(max_examples=60, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.one_of(groups, single.map(lambda one: [one])))
-    def check(cases: list[dict[str, Any]]) -> None:
-        for one in cases:
+@pytest.mark.parametrize("kind", KINDS)
+def test_generated_cases_use_known_steps_faults_and_options(kind: str) -> None:
+    @settings(max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(KINDS[kind][1])
+    def check(case: Case) -> None:
+        for one in case:
             json.dumps(one)
             assert {name for step in one["steps"] for name in calls_of(step)} <= STEPS
             options(one["options"])
@@ -100,3 +106,41 @@ def test_generated_cases_use_known_steps_faults_and_options() -> None:
                 fault(one["fail"])
 
     check()
+
+
+def test_generated_calls_do_not_race() -> None:
+    """The effect of a kill, and of a start of what exits by itself, is waited for."""
+    for _, case in cases(5, 200):
+        for task in case:
+            assert not list(races(task)), task["steps"]
+
+
+def races(task: dict[str, Any]) -> Iterator[str]:
+    steps = task["steps"]
+    exiting = [name for name, process in task.get("execs", {}).items() if "exit" in " ".join(process["args"])]
+    for at, step in enumerate(steps[:-1]):
+        earlier, following = steps[:at], steps[at + 1]
+        is_first_kill = step in ("kill:,9", "kill:,9,all", "both:kill:,9") and not {"wait", "delete"} & set(earlier)
+        if is_first_kill and following != "wait":
+            yield step
+        name, _, argument = step.partition(":")
+        is_started = name == "run" and argument in exiting and f"exec:{argument}" in earlier
+        if is_started and f"wait:{argument}" not in (*earlier, following):
+            yield step
+
+
+def test_cases_of_a_seed_are_distinct_of_all_kinds_and_the_same_again() -> None:
+    found = cases(7, 150)
+    assert len(found) > 145 and {kind for kind, _ in found} == set(KINDS)
+    assert cases(7, 5) == found[:5] and cases(8, 5) != found[:5]
+    sequences = {json.dumps([task["steps"] for task in case]) for _, case in found}
+    assert len(sequences) > 120, "hypothesis repeats itself"
+
+
+def test_campaign_waits_while_the_file_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "pause"
+    file.touch()
+    monkeypatch.setattr("tests.fuzz.__main__.time.sleep", lambda seconds: file.unlink())
+    wait_while_paused(file)
+    assert not file.exists()
+    wait_while_paused(None)

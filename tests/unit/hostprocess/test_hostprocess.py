@@ -217,6 +217,7 @@ class TestLimits:
             ({"cpu": {"shares": 1}}, Limits(weight=1)),
             ({"cpu": {"shares": 5000}}, Limits(weight=5)),
             ({"cpu": {"shares": 10_000}}, Limits(weight=9)),
+            ({"cpu": {"shares": 10_001}}, Limits(weight=9)),
             ({"memory": {"limit": (64 << 20) + 5}}, Limits(memory=64 << 20)),
             ({"storage": {"iops": 7, "bps": 9}}, Limits(iops=7, bandwidth=9)),
         ],
@@ -228,6 +229,22 @@ class TestLimits:
         resources = {"cpu": {"count": 1, "maximum": 100}}
         with pytest.raises(InvalidSpec, match=r"^failed to convert OCI spec to job object limits: invalid spec - "):
             limits.from_spec(spec(section={"resources": resources}), 8, lambda sentence: None)
+
+    @pytest.mark.parametrize(
+        ("cpu", "words"),
+        [
+            ({"maximum": 10_001}, "processor rate of `10001` is invalid"),
+            ({"shares": 20_000}, "processor weight value of `17` is invalid"),
+        ],
+    )
+    def test_processor_limit_that_no_job_takes_is_refused_in_microsofts_words(
+        self, cpu: dict[str, int], words: str
+    ) -> None:
+        with pytest.raises(InvalidSpec) as refused:
+            limits.from_spec(spec(section={"resources": {"cpu": cpu}}), 8, lambda sentence: None)
+        assert refused.value.message.startswith(
+            f"failed to set resource limits: failed to set job object cpu limit: {words}"
+        )
 
     def test_update_replaces_other_processor_limit(self) -> None:
         bounds = Limits(weight=3, memory=5)

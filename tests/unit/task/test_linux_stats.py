@@ -22,7 +22,13 @@ GIVEN: dict[str, Any] = {
         "throttling": {"periods": 7, "throttled_periods": 2, "throttled_time": 9},
     },
     "memory": {"cache": 1, "rss": 2, "total_rss": 3, "usage": {"limit": 100, "usage": 50, "max": 60}, "kernel": {}},
-    "blkio": {},
+    "blkio": {
+        "io_service_bytes_recursive": [{"op": "Read", "device": "/dev/sda", "major": 8, "minor": 1, "value": 4096}],
+        "sectors_recursive": [{"major": 8, "value": 2}],
+    },
+    "rdma": {"current": [{"device": "mlx0", "hca_handles": 1, "hca_objects": 2}]},
+    "network": [{"name": "eth0", "rx_bytes": 11, "tx_dropped": 12}],
+    "cgroup_stats": {"nr_running": 3},
     "memory_oom_control": {"oom_kill": 1},
 }
 
@@ -39,6 +45,21 @@ def test_metrics_have_the_guests_figures() -> None:
     assert (decoded.memory.rss, decoded.memory.total_rss, decoded.memory.usage.limit) == (2, 3, 100)
     assert decoded.memory.swap is None and decoded.memory.kernel is not None
     assert decoded.memory_oom_control is not None and decoded.memory_oom_control.oom_kill == 1
+    assert decoded.blkio is not None and decoded.rdma is not None and decoded.cgroup_stats is not None
+    read = decoded.blkio.io_service_bytes_recursive[0]
+    assert (read.op, read.device, read.major, read.minor, read.value) == ("Read", "/dev/sda", 8, 1, 4096)
+    assert [entry.value for entry in decoded.blkio.sectors_recursive] == [2]
+    assert (decoded.rdma.current[0].device, decoded.rdma.current[0].hca_objects, decoded.rdma.limit) == ("mlx0", 2, [])
+    assert (decoded.network[0].name, decoded.network[0].rx_bytes, decoded.network[0].tx_dropped) == ("eth0", 11, 12)
+    assert decoded.cgroup_stats.nr_running == 3
+
+
+def test_metrics_have_the_guests_empty_parts_and_no_others() -> None:
+    """A guest whose cgroups count no block I/O yet reports an empty part."""
+    found = metrics({"LCOWMetrics": {"blkio": {}, "rdma": {}}})
+    assert found.blkio is not None and found.rdma is not None
+    assert found.cgroup_stats is None and found.network == []
+    assert metrics({"LCOWMetrics": {}}).blkio is None
 
 
 _JSON = st.recursive(

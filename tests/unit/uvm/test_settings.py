@@ -162,6 +162,13 @@ def test_memory_is_rounded_up_to_even(requested: str, given: int) -> None:
     assert len(case.warnings) == (int(requested) != given)
 
 
+@pytest.mark.parametrize("limit", [1, (1 << 20) - 1])
+def test_memory_limit_below_one_mib_is_refused(limit: int) -> None:
+    with pytest.raises(InvalidSpec, match=f"windows.resources.memory.limit is {limit}: .*1 MiB"):
+        Case({}, {"memory": {"limit": limit}})
+    assert Case({names.VM_MEMORY_SIZE_IN_MB: "512"}, {"memory": {"limit": limit}}).memory["SizeInMB"] == 512
+
+
 def test_processor_count_is_capped_by_host() -> None:
     case = Case({names.VM_PROCESSOR_COUNT: "64"}, processors=4)
     assert case.processor == {"Count": 4} and "64" in case.warnings[0]
