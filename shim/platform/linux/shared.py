@@ -28,6 +28,8 @@ BACKLOG = 128
 PROTOCOL = b"runhcs-standby-3"
 # How long a daemon may take to accept a connection; one that starts has to import its modules first.
 GREETING_TIMEOUT = START_TIMEOUT = 10.0
+# How long `delete`, for which containerd waits five seconds, waits for a place in the backlog of a daemon that hangs.
+STALE_TIMEOUT = 0.2
 _DIGITS = 32
 
 # Variables that differ between the calls of one containerd, or between two runs of it, and that a daemon does not read.
@@ -141,15 +143,20 @@ def remove_stale(address: str, content: bytes) -> None:
         return
     try:
         for name in names:
-            other = connect(f"{directory}/{name}")
-            if other is None:
-                remove(f"{directory}/{name}")
-            else:
-                other.close()
-    except OSError:
-        pass  # one that is busy or not ours is not stale
+            _remove_if_stale(f"{directory}/{name}")
     finally:
         posix.close(held)
+
+
+def _remove_if_stale(path: str) -> None:
+    try:
+        other = connect(path, STALE_TIMEOUT)
+    except OSError:
+        return  # one that is busy or not ours is not stale
+    if other is None:
+        remove(path)
+    else:
+        other.close()
 
 
 def path_instead(path: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -209,6 +210,68 @@ def test_delete_after_crash_removes_both_sockets(pods: Pods) -> None:
     eventually(lambda: not is_alive(started[0].pid), "its end")
     for pod in started:
         pods.delete(pod.bundle, pod.id)
+    pods.expect_clean()
+
+
+class DyingDaemon:
+    """A process at the control socket that dies during the handover of a pod."""
+
+    def __init__(self, control: Path, stage: str) -> None:
+        self._stage = stage
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(str(control))
+        self._listener.listen(8)
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection, self._listener:
+            if self._stage == "accepted":
+                return
+            connection.send(b"A%d" % os.getpid())
+            if self._stage == "greeted":
+                return
+            _, descriptors, _, _ = socket.recv_fds(connection, 1 << 20, 8)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            if self._stage == "ready":
+                connection.send(b"R")
+                connection.recv(1)  # until `start` has printed the address
+
+
+@pytest.mark.parametrize("stage", ["accepted", "greeted", "handed over"])
+def test_daemon_that_dies_during_the_handover_is_replaced(pods: Pods, stage: str) -> None:
+    first = pods.pod("p1")
+    (control,) = pods.control_sockets()
+    os.kill(first.pid, signal.SIGKILL)
+    eventually(lambda: not is_alive(first.pid), "its end")
+    control.unlink()
+    dying = DyingDaemon(control, stage)
+    second = pods.pod("p2")
+    dying.thread.join(60)
+    assert not dying.thread.is_alive() and second.is_served() and second.pid not in (first.pid, os.getpid())
+    third = pods.pod("p3")
+    assert third.is_shared and len(pods.control_sockets()) == 1
+    pods.delete(first.bundle, first.id)
+    for pod in (second, third):
+        pod.end()
+    pods.expect_clean()
+
+
+def test_daemon_that_dies_after_the_handover_leaves_nothing(pods: Pods) -> None:
+    """`start` has succeeded by then: containerd finds no shim at the address, and runs `delete`."""
+    first = pods.pod("p1")
+    (control,) = pods.control_sockets()
+    os.kill(first.pid, signal.SIGKILL)
+    eventually(lambda: not is_alive(first.pid), "its end")
+    control.unlink()
+    dying = DyingDaemon(control, "ready")
+    bundle = pods.pod_bundle("p2", {SHIM_SCOPE: "node"})
+    assert pods.run(*pods.flags("p2"), "start", cwd=bundle).returncode == 0
+    dying.thread.join(60)
+    for directory, name in ((first.bundle, "p1"), (bundle, "p2")):
+        pods.delete(directory, name)
     pods.expect_clean()
 
 
