@@ -12,7 +12,7 @@ from types import ModuleType
 from bench import runner, suite
 from bench.harness import selection
 from bench.harness.prerequisites import PrerequisiteError
-from bench.measures import relay_throughput, ttrpc_calls, wine
+from bench.measures import relay_throughput, ttrpc_calls, wine, wine_scaling
 from bench.report import artifacts, compare, gate, svg_export
 from bench.report.results import ResultsError
 
@@ -22,9 +22,10 @@ COMMANDS: dict[str, ModuleType] = {
     "ttrpc_calls": ttrpc_calls,
     "relay_throughput": relay_throughput,
     "wine": wine,
+    "wine_scaling": wine_scaling,
 }
 # Not part of `all`: they need more than a machine with containerd.
-NOT_IN_ALL = {"wine"}
+NOT_IN_ALL = {"wine", "wine_scaling"}
 # Commands on existing results.
 TOOLS: dict[str, tuple[ModuleType, Callable[[argparse.Namespace], int]]] = {
     "compare": (compare, compare.main),
@@ -40,6 +41,7 @@ examples:
   {prog} suite --candidate mine=./my-shim      measure your own shim too
   {prog} suite --max-ratio start=1.2           for CI: exit 1 if slower than that, with confidence
   {prog} wine                                  the Windows shim and Microsoft's, under Wine
+  {prog} wine_scaling                          the same with many pods, for each shim scope
   {prog} compare A/results.json B/results.json   compare two runs
   {prog} report results.json                   write the table, report.html and all other files again
 
@@ -61,7 +63,7 @@ def parser(prog: str = "python -m bench") -> argparse.ArgumentParser:
         command = _add_command(subparsers, name, module)
         add_common_arguments(command)
         command.set_defaults(function=measure, modules=[name])
-    everything = subparsers.add_parser("all", help="All of these except wine in one run: the default.")
+    everything = subparsers.add_parser("all", help="All of these except those under Wine in one run: the default.")
     suite.add_size_arguments(everything)
     add_common_arguments(everything)
     everything.set_defaults(function=measure, modules=[name for name in COMMANDS if name not in NOT_IN_ALL])

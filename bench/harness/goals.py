@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.harness.candidates import COLD, NAMESPACE, NODE, STANDBY
 
 WINE_COLD, WINE_STANDBY, WINE_GO = "runhcs (Wine)", "runhcs standby (Wine)", "Go runhcs (Wine)"
+WINE_NAMESPACE, WINE_NODE = "runhcs namespace (Wine)", "runhcs node (Wine)"
 
 # measure, or "profile: measure" -> candidate -> ratio of medians to the baseline
 GOALS: dict[str, dict[str, float]] = {
@@ -33,13 +34,26 @@ GOALS: dict[str, dict[str, float]] = {
     "container output": {COLD: 2.0},
     "CPU per GiB of container output": {COLD: 0.3},
     "wine: start": {WINE_COLD: 1.0, WINE_STANDBY: 0.5},
-    "wine: start to running": {WINE_COLD: 1.0, WINE_STANDBY: 0.5},
+    "wine: start to Connect": {WINE_COLD: 0.5},
+    "wine: start to running": {WINE_COLD: 0.6, WINE_STANDBY: 0.25},
     "wine: Create without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
     "wine: Start without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
+    "wine: Pids without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
+    "wine: Kill to exit without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
     "wine: Delete without HCS": {WINE_COLD: 0.8, WINE_STANDBY: 0.8},
-    # With CPython's DLLs as published; both shims load what the DLLs of HCS load.
-    "wine: RSS of an idle shim": {WINE_COLD: 0.9, WINE_STANDBY: 0.9},
     "wine: delete": {WINE_COLD: 0.7, WINE_STANDBY: 0.7},
+    # With CPython's DLLs as published; both shims load what the DLLs of HCS load.
+    "wine: RSS of an idle shim": {WINE_COLD: 0.75, WINE_STANDBY: 0.75},
+    "wine: private of an idle shim": {WINE_COLD: 0.6, WINE_STANDBY: 0.6},
+    "wine hypervisor: Create": {WINE_COLD: 0.8},
+    "wine hypervisor: start to running": {WINE_COLD: 0.7},
+    "wine: start to running of a pod": {WINE_NAMESPACE: 0.25, WINE_NODE: 0.25},
+    "wine: memory per pod of 10": {WINE_NAMESPACE: 0.25, WINE_NODE: 0.25},
+    "wine: memory per pod of 50": {WINE_NAMESPACE: 0.1, WINE_NODE: 0.1},
+    "wine: memory per pod of 110": {WINE_NAMESPACE: 0.08, WINE_NODE: 0.08},
+    "wine: State, 16 callers over 110 pods": {WINE_NAMESPACE: 1.5, WINE_NODE: 1.5},
+    "wine: output of 16 containers": {WINE_NAMESPACE: 1.0, WINE_NODE: 1.0},
+    "wine: CPU of 110 pods with Stats every 10 s": {WINE_NAMESPACE: 0.3, WINE_NODE: 0.3},
 }
 
 # The same goal for all measures of a profile whose name begins so, unless they have one above.

@@ -2,7 +2,7 @@
 
 Ours is measured cold and with a standby. Lifecycles of containers run one at a time, interleaved. The overhead of a
 call is its duration without the time that the emulator spent on HCS calls meanwhile, from its journal. Memory is
-sampled while one container runs and the shim is idle.
+sampled while one container runs and the shim is idle. Every call is the first of its kind to its shim.
 
 Linux containers run in utility VMs with the emulated guest agent and with Microsoft's. Both shims get the same specs,
 layers and boot files. An exec is measured from Exec to the response to Wait.
@@ -15,7 +15,7 @@ import hashlib
 import importlib
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,8 @@ from bench.harness.goals import WINE_COLD, WINE_GO, WINE_STANDBY
 from bench.harness.prerequisites import CHECKOUT, PrerequisiteError
 from bench.harness.process_stats import METRICS
 from bench.harness.sizes import count
-from bench.measures.overhead import overhead_seconds
+from bench.measures import wine_costs
+from bench.measures.overhead import hcs_intervals, overhead_seconds
 from bench.measures.wine_driver import SHIM, Container, Driver, LifecycleError, Shim
 from bench.report.results import CandidateInfo
 from runhcs.process_stats import process_stats
@@ -38,8 +39,14 @@ LINUX = [
     Container(f"wine Linux VM, {name}", "linux", BOOT_FILES + guest)
     for guest, name in (("emulated", "emulated guest"), ("gcs", "Microsoft's guest"))
 ]
+# Spans of several steps: from the begin of the first to the end of the last.
+SPANS = {
+    "start to Connect": ("start", "Connect"),
+    "start to running": ("start", "Start"),
+    "Kill to exit": ("Kill", "Wait"),
+}
 # Also reported without HCS; the other calls hardly use it.
-WITHOUT_HCS = ("Create", "Start", "Delete")
+WITHOUT_HCS = ("Create", "Start", "Pids", "Kill to exit", "Delete")
 # A shim is idle when its idle worker threads have exited; ours exit after ten seconds.
 IDLE_SECONDS = 12.0
 
@@ -59,10 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(context: RunContext, arguments: argparse.Namespace) -> None:
     with wine_machine() as machine:
         shims = candidates(machine)
-        context.run.baseline = WINE_GO
-        for one in shims:
-            digest = hashlib.sha256(one.file.read_bytes()).hexdigest()
-            context.run.add_candidate(CandidateInfo(one.name, one.program, "", digest, one.name != WINE_GO))
+        add_candidates(context, shims)
+        wine_costs.build_program(machine)
+        wine_costs.measure(context, machine)
         lifecycles = [(PROCESS, arguments.rounds), (HYPERVISOR, arguments.vm_rounds)]
         samples = [(PROCESS, arguments.idle_rounds)]
         if arguments.linux_rounds or arguments.linux_idle_rounds:
@@ -88,14 +94,18 @@ def _lifecycle(context: RunContext, driver: Driver, shim: Shim, container: Conta
         return
     if not is_kept:
         return
-    steps = lifecycle.steps
-    for name, (begin, end) in steps.items():
+    hcs = hcs_intervals(driver.journal.read_text().splitlines())
+    for name, (begin, end) in with_spans(lifecycle.steps).items():
         context.measure(name, "ms", profile=profile).add(shim.name, (end - begin) * 1e3)
         if name in WITHOUT_HCS:
-            seconds = overhead_seconds(driver.journal, begin, end)
+            seconds = overhead_seconds(hcs, begin, end)
             context.measure(f"{name} without HCS", "ms", profile=profile).add(shim.name, seconds * 1e3)
-    running = steps["Start"][1] - steps["start"][0]
-    context.measure("start to running", "ms", profile=profile).add(shim.name, running * 1e3)
+
+
+def with_spans(steps: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
+    """Begin and end of every step, and of every span of several."""
+    times = {name: (begin, end) for name, (begin, end) in steps.items()}
+    return times | {name: (times[first][0], times[last][1]) for name, (first, last) in SPANS.items()}
 
 
 def _idle(context: RunContext, driver: Driver, shim: Shim, container: Container) -> None:
@@ -127,6 +137,13 @@ def candidates(machine: Any) -> list[Shim]:
         Shim(WINE_STANDBY, rf"C:\node\{SHIM}", ours, standby=True),
         Shim(WINE_GO, rf"C:\microsoft\{SHIM}", directory / SHIM),
     ]
+
+
+def add_candidates(context: RunContext, shims: Sequence[Shim]) -> None:
+    context.run.baseline = WINE_GO
+    for one in shims:
+        digest = hashlib.sha256(one.file.read_bytes()).hexdigest()
+        context.run.add_candidate(CandidateInfo(one.name, one.program, "", digest, one.name != WINE_GO))
 
 
 def create_linux_files(machine: Any) -> None:

@@ -1,14 +1,15 @@
-"""Runs lifecycles of Windows shims in a Wine prefix, for `wine`: the Linux side of wine_lifecycles.py."""
+"""Runs Windows shims in a Wine prefix: the Linux side of wine_lifecycles.py, for `wine`, and the processes of shims."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from attrs import frozen
 
@@ -17,6 +18,8 @@ from runhcs.process_stats import process_stats
 
 SHIM = "containerd-shim-runhcs-v1.exe"
 STANDBY_TIMEOUT = 60.0
+# A request waits for several calls of at most a minute each.
+RESPONSE_TIMEOUT = 300.0
 # The worker of a Linux VM.
 VM_WORKER = "hcs_emulator.vm.linux"
 
@@ -29,6 +32,8 @@ class Shim:
     program: str
     file: Path
     standby: bool = False
+    #: ShimScope, if pods share a process.
+    scope: str = ""
 
 
 @frozen
@@ -54,21 +59,19 @@ class Lifecycle:
     vm_stats: dict[str, float]
 
 
-class Driver:
-    """Runs wine_lifecycles.py in the prefix."""
+class Script:
+    """A script of this directory that Python for Windows runs in the prefix: a JSON line per request and response."""
+
+    name = ""
 
     def __init__(self, machine: Any) -> None:
-        self._machine = machine
-        self._number = 0
-        #: The standby that the next start takes over: its Linux pid and its pipe.
-        self.standby = (0, "")
-        self.journal = Path(machine.environment["HCS_EMULATOR_JOURNAL"])
+        self.machine = machine
 
-    def __enter__(self) -> Driver:
-        script = "Z:" + str(Path(__file__).with_name("wine_lifecycles.py")).replace("/", "\\")
+    def __enter__(self) -> Self:
+        script = "Z:" + str(Path(__file__).with_name(self.name)).replace("/", "\\")
         # Shims that keep running inherit stderr, so it must not be a pipe that is read to its end.
         self._running = subprocess.Popen(
-            ["wine", r"C:\python\python.exe", script], env=self._machine.environment, stdin=subprocess.PIPE,
+            ["wine", r"C:\python\python.exe", script], env=self.machine.environment, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         return self
@@ -82,10 +85,39 @@ class Driver:
             self._running.kill()
             self._running.wait()
 
+    def send(self, line: dict[str, Any]) -> None:
+        assert self._running.stdin is not None
+        self._running.stdin.write(json.dumps(line) + "\n")
+        self._running.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """The response to the last request; there is one line for each, so nothing is buffered here."""
+        assert self._running.stdout is not None
+        if not select.select([self._running.stdout], [], [], RESPONSE_TIMEOUT)[0]:
+            raise SystemExit(f"bench: {self.name} in Wine does not respond")
+        line = self._running.stdout.readline()
+        if not line:
+            raise SystemExit(f"bench: {self.name} in Wine has exited")
+        response: dict[str, Any] = json.loads(line)
+        return response
+
+
+class Driver(Script):
+    """Runs wine_lifecycles.py in the prefix."""
+
+    name = "wine_lifecycles.py"
+
+    def __init__(self, machine: Any) -> None:
+        super().__init__(machine)
+        self._number = 0
+        #: The standby that the next start takes over: its Linux pid and its pipe.
+        self.standby = (0, "")
+        self.journal = Path(machine.environment["HCS_EMULATOR_JOURNAL"])
+
     def run(self, shim: Shim, container: Container, idle_seconds: float = 0.0) -> Lifecycle:
         self._number += 1
         name = f"lifecycle{self._number}"
-        directory = self._machine.drive / "bench" / name
+        directory = self.machine.drive / "bench" / name
         directory.mkdir(parents=True)
         windows = rf"C:\bench\{name}"
         # A cold shim must not start a standby.
@@ -93,8 +125,8 @@ class Driver:
         request = {"program": shim.program, "directory": windows, "id": name}
         request |= {"kind": container.kind, "boot": container.boot}
         standby = self.standby[0] if shim.standby else 0
-        self._send({**request, "environment": environment})
-        response = self._receive()
+        self.send({**request, "environment": environment})
+        response = self.receive()
         stats: dict[str, float] = {}
         vm_stats: dict[str, float] = {}
         has_sample = True
@@ -105,9 +137,9 @@ class Driver:
                     stats = process_stats(_daemon(name) or standby)
                 except FileNotFoundError:  # a former standby that another start has taken over
                     has_sample = False
-                vm_stats = total_stats(_vm_processes(self._machine.emulator))
-            self._send({})
-            response = self._receive()
+                vm_stats = total_stats(_vm_processes(self.machine.emulator))
+            self.send({})
+            response = self.receive()
         if shim.standby:
             self._wait_standby()
         if "error" in response:
@@ -126,12 +158,12 @@ class Driver:
                 raise SystemExit("bench: the shim started no standby")
             time.sleep(0.05)
         self.standby = found
-        self._send({"listening": found[1]})
-        if "error" in self._receive():
+        self.send({"listening": found[1]})
+        if "error" in self.receive():
             raise SystemExit("bench: the standby does not listen")
 
     def _find_standby(self, taken: int) -> tuple[int, str] | None:
-        mark = f"WINEPREFIX={self._machine.prefix}".encode()
+        mark = f"WINEPREFIX={self.machine.prefix}".encode()
         for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             try:
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").split()
@@ -140,19 +172,6 @@ class Driver:
             except OSError:
                 continue
         return None
-
-    def _send(self, line: dict[str, Any]) -> None:
-        assert self._running.stdin is not None
-        self._running.stdin.write(json.dumps(line) + "\n")
-        self._running.stdin.flush()
-
-    def _receive(self) -> dict[str, Any]:
-        assert self._running.stdout is not None
-        line = self._running.stdout.readline()
-        if not line:
-            raise SystemExit("bench: the driver in Wine has exited")
-        response: dict[str, Any] = json.loads(line)
-        return response
 
 
 def _daemon(id: str) -> int:
@@ -166,6 +185,21 @@ def _daemon(id: str) -> int:
         if SHIM.encode() in words[0] and f"id {id} ".encode() in text and b"serve" in text:
             return int(pid)
     return 0
+
+
+def wine_processes(prefix: Path, program: str, word: str) -> set[int]:
+    """The Linux pids of the processes of this program in a prefix that have the word on their command line."""
+    mark = f"WINEPREFIX={prefix}".encode()
+    found = set()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            is_wanted = words[0].lower() == program.lower().encode() and word.encode() in words
+            if is_wanted and mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.add(int(pid))
+        except OSError:
+            continue  # it has exited
+    return found
 
 
 def _vm_processes(emulator: Path) -> set[int]:

@@ -79,6 +79,7 @@ def run_lifecycle(events: Any, request: dict[str, Any]) -> dict[str, Any]:
         task.delete("probe")
     respond({"idle": request["id"]})
     sys.stdin.readline()
+    steps.measure("Pids", task.pids)
     steps.measure("Kill", lambda: task.kill(KILL))
     steps.measure("Wait", task.wait)
     steps.measure("Delete", task.delete)
