@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz.coverage_guided PARSER RUNS SEED CORPUS`: one parser with atheris, in a process of its own.
+"""`python -m tests.fuzz.coverage_guided PARSER RUNS SEED CORPUS [SECONDS]`: one parser with atheris, in a process of its
+own, until it has run so many inputs, or for so long.
 
 New inputs that reach new code are added to the directory CORPUS. A finding ends the process with a traceback and leaves
 `crash-…` in the current directory.
@@ -11,10 +12,10 @@ import sys
 from pathlib import Path
 
 
-def main(name: str, runs: str, seed: str, corpus: str) -> None:
+def main(name: str, runs: str, seed: str, corpus: str, seconds: str = "0") -> None:
     import atheris
 
-    with atheris.instrument_imports(include=["shim", "hcs_emulator"]):
+    with atheris.instrument_imports(include=["shim", "hcs_emulator", "runhcs"]):
         from tests.fuzz.parsers import PARSERS
     from tests.fuzz.seeds import inputs
 
@@ -22,7 +23,7 @@ def main(name: str, runs: str, seed: str, corpus: str) -> None:
     for number, data in enumerate(inputs(name)):
         Path(corpus, f"seed-{number}").write_bytes(data)
     atheris.Setup([sys.argv[0], f"-runs={runs}", f"-seed={seed}", "-max_len=4096", "-rss_limit_mb=2048", "-timeout=30",
-                   "-print_final_stats=1", "-verbosity=0", corpus], PARSERS[name])  # fmt: skip
+                   f"-max_total_time={seconds}", "-print_final_stats=1", "-verbosity=0", corpus], PARSERS[name])  # fmt: skip
     atheris.Fuzz()
 
 

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hcs_emulator.service.transport.wire import RequestReader, WireError
+from hcs_emulator.vm import bridge_frames
 from shim import api, lean_json
 from shim.__main__ import parse
 from shim.api.wire import DecodeError, Message
-from shim.commands import CommandError
+from shim.commands import CommandError, Flags, decode_bootstrap
+from shim.container import process_document
 from shim.container.ledger import FILE, Ledger
 from shim.container.registry_hive import Hive, HiveError
 from shim.hcs_bindings import errors, process, strings, system
@@ -34,8 +36,13 @@ from shim.ttrpc.status import StatusError
 from shim.ttrpc.streams import ClientStreams, ServerStreams
 from shim.uvm.gcs import members, protocol
 from shim.uvm.gcs.log_forwarding import GuestLog
-from shim.uvm.linux import users
+from shim.uvm.linux import process_parameters, users
+from shim.uvm.linux.boot_files import BootFiles
 from shim.uvm.linux.log_connection import Entries
+from shim.uvm.linux.settings import LinuxVmSettings
+from shim.uvm.windows.settings import WindowsVmSettings
+from tests.fuzz.conversations import guest_bridge, handovers, hcs_events
+from tests.fuzz.tool_parsers import agent_reports, recordings
 
 Parser = Callable[[bytes], None]
 
@@ -114,6 +121,51 @@ def config_json(data: bytes) -> None:
         ):  # fmt: skip
             read()
     except (InvalidSpec, StatusError) as error:
+        assert str(error)
+
+
+def vm_settings(data: bytes) -> None:
+    """A spec with these annotations: the settings of a VM with either guest."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(found, dict):
+        return
+    document = {"annotations": {name: value for name, value in found.items() if isinstance(value, str)}}
+    for read in (_windows_settings, _linux_settings):
+        try:
+            read(oci_spec.Spec({**document, "windows": {"hyperv": {}}}))
+        except (InvalidSpec, StatusError) as error:
+            assert str(error)
+
+
+def _windows_settings(spec: oci_spec.Spec) -> None:
+    WindowsVmSettings(spec, 8, 20348, lambda text: None)
+
+
+def _linux_settings(spec: oci_spec.Spec) -> None:
+    boot = BootFiles(spec.annotations, kernel_direct=True)
+    LinuxVmSettings(spec, boot, 8, 20348, lambda text: None)
+
+
+def exec_process(data: bytes) -> None:
+    """The process of an exec, as parameters for either guest."""
+    try:
+        process = oci_spec.parse_process(data)
+        process_document.parameters(process, stdin=True, stdout=True, stderr=False, terminal=None)
+        process_parameters.exec_parameters(process, stdin=True, stdout=True, stderr=False, terminal=None)
+    except (InvalidSpec, StatusError) as error:
+        assert str(error)
+
+
+def start_stdin(data: bytes) -> None:
+    """What containerd writes to a `start`: options in one of two forms."""
+    flags = Flags()
+    flags.id, flags.namespace = "c1", "n"
+    try:
+        decode_bootstrap(flags, data)
+    except CommandError as error:
         assert str(error)
 
 
@@ -265,11 +317,20 @@ def emulator_requests(data: bytes) -> None:
         assert str(error)
 
 
+def emulator_frames(data: bytes) -> None:
+    """Frames of the GCS bridge, as the emulator's guest reads them."""
+    try:
+        list(bridge_frames.Reader().feed(data))
+    except bridge_frames.FrameError as error:
+        assert str(error)
+
+
 PARSERS: dict[str, Parser] = {
     parser.__name__.replace("_", "-"): parser
     for parser in (
         ttrpc_frames, protobuf, toml_options, annotations, config_json, guest_messages, guest_properties,
         linux_guest_log, windows_guest_log, hcs_documents, json_values, ledger, exit_records, command_line, stdio_uris,
-        user_names, registry_hive, emulator_requests,
+        user_names, registry_hive, emulator_requests, emulator_frames, vm_settings, exec_process, start_stdin,
+        hcs_events, guest_bridge, handovers, agent_reports, recordings,
     )
 }  # fmt: skip

@@ -42,19 +42,23 @@ class Handover:
     __slots__ = ("_environment", "arguments", "bundle", "is_sandbox", "link", "listener", "options", "panic_log")
 
     def __init__(self, connection: _socket.socket, data: bytes, descriptors: list[int]) -> None:
-        if len(descriptors) not in DESCRIPTORS or not data.startswith(PROTOCOL + b"\0") or not data.endswith(b"\0"):
+        try:
+            if len(descriptors) not in DESCRIPTORS or not data.startswith(PROTOCOL + b"\0") or not data.endswith(b"\0"):
+                raise ValueError("not a handover")
+            _, is_sandbox, bundle, number, *texts = data[:-1].split(b"\0")
+            count = int(number)
+            self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptors[0])
+        except (OSError, ValueError):  # of no listening socket
             for descriptor in descriptors:
                 posix.close(descriptor)
-            raise ValueError("not a handover")
-        _, is_sandbox, bundle, count, *texts = data[:-1].split(b"\0")
+            raise
         self.link = connection
-        self.listener = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, descriptors[0])
         self.panic_log = descriptors[1]
         self.options = descriptors[2] if len(descriptors) > 2 else -1
         self.is_sandbox = is_sandbox == b"1"
         self.bundle = os.fsdecode(bundle)
-        self.arguments = [os.fsdecode(text) for text in texts[: int(count)]]
-        self._environment = texts[int(count) :]
+        self.arguments = [os.fsdecode(text) for text in texts[:count]]
+        self._environment = texts[count:]
 
     def apply(self, title: ProcessTitle) -> None:
         """Turn this process into the daemon that the launcher would have started. A spare is detached already."""

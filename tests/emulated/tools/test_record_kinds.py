@@ -259,7 +259,8 @@ def test_failure_of_a_job_is_reproduced(tools: ToolShims, jobs: Jobs, record: Re
 
 def is_answer(entry: dict[str, Any]) -> bool:
     """Of a job, and requests and events that come after the start."""
-    return entry.get("kind") in ("job", "job event", "publish") or entry.get("method", "Start") not in ("Create", "Start")
+    is_later = entry.get("method", "Start") not in ("Create", "Start")
+    return entry.get("kind") in ("job", "job event", "publish") or is_later
 
 
 def test_replay_starts_no_process_of_this_machine(
