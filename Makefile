@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-cri test-kubernetes test-observability test-wine test-cri-wine lint lock bench fuzz demo dist-windows wheels clean
+.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-cri test-kubernetes test-observability test-wine test-cri-wine lint lock bench fuzz soak-wine demo dist-windows wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -81,6 +81,9 @@ bench: native ## latency benchmarks, ours and Go's interleaved
 
 fuzz: native ## long runs of the models and fuzzers [CAMPAIGN=all|task-model|ledger-model|differential|parsers|native STEPS=2000 SEED=1 LOG=file PAUSE=file]
 	$(BIN)/python -m tests.fuzz $(or $(CAMPAIGN),all) --steps $(or $(STEPS),2000) --seed $(or $(SEED),1) $(if $(LOG),--log $(LOG)) $(if $(PAUSE),--pause $(PAUSE))
+
+soak-wine: dist-windows ## runhcs.exe soak under Wine, with the emulator sampled [ARGS="--hours 2"]; results below build/
+	$(BIN)/python -m tests.wine.soak $(ARGS)
 
 demo: $(STAMP) ## run containers on the emulator, with and without containerd
 	$(BIN)/runhcs demo

@@ -18,6 +18,7 @@ from hcs_emulator.service.dispatch import Dispatcher, status
 from hcs_emulator.service.faults import FaultDefinition
 from hcs_emulator.service.host import check_quirk
 from hcs_emulator.service.latency import Profile
+from hcs_emulator.service.memory import counts
 from hcs_emulator.service.transport.unix_socket import listening_socket
 
 LONGEST_REQUEST = 1 << 20
@@ -105,6 +106,7 @@ class Control:
         commands: dict[str, tuple[type[Any], Callable[[Any], dict[str, Any]]]] = {
             "status": (NoArguments, lambda _: status(self._dispatcher)),
             "stop": (NoArguments, lambda _: {}),
+            "memory": (NoArguments, lambda _: counts()),
             "journal": (JournalRequest, lambda _: {"path": self._dispatcher.journal.path}),
             "fault-add": (FaultDefinition, self._add_fault),
             "fault-list": (NoArguments, lambda _: {"faults": self._dispatcher.faults.describe()}),

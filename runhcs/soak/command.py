@@ -45,6 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                             help=f"time between {what} (default: {default:g})")  # fmt: skip
     parser.add_argument("--restart-seconds", type=_not_negative, default=300.0, metavar="S",
                         help="time between restarts of containerd, 0 for none (default: 300)")  # fmt: skip
+    parser.add_argument("--pause-file", default="", metavar="FILE", help="begin nothing while this file exists")
     parser.add_argument("--json", default="", metavar="FILE", help="write the results for programs; - is stdout")
     parser.add_argument("--html", default="", metavar="FILE", help="write a page with charts")
     parser.add_argument(
@@ -76,7 +77,7 @@ def _count(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     plan = Plan(
         args.hours * 3600, args.lifecycles, args.probes, args.workers, args.seed, args.stats_seconds,
-        args.sample_seconds, args.restart_seconds,
+        args.sample_seconds, args.restart_seconds, args.pause_file,
     )  # fmt: skip
     for path in (args.html, args.json):
         if path not in ("", "-") and not Path(path).absolute().parent.is_dir():

@@ -29,6 +29,7 @@ MOST_PROBLEMS = 50
 #: How long a thread may take for the lifecycle that it is in.
 END_TIMEOUT = 120.0
 POLL_SECONDS = 0.05
+PAUSE_SECONDS = 0.5
 FAILURES = (AccountError, ShimError, StatusError, ClosedError, StepSkipped, OSError, emulator.ControlError)
 
 
@@ -44,6 +45,8 @@ class Plan:
     sample_seconds: float
     #: A restart of containerd; 0: none.
     restart_seconds: float
+    #: While this file exists nothing begins; "": none.
+    pause_file: str = ""
 
 
 @define
@@ -136,7 +139,7 @@ class Soak:
         return threads
 
     def _live(self, random: Random) -> None:
-        while not self._ending.is_set() and self._has_more("lifecycles", self._plan.lifecycles):
+        while self._may_begin() and self._has_more("lifecycles", self._plan.lifecycles):
             kind = lifecycles.choose(random, self._host.has_vms)
             try:
                 lifecycles.KINDS[kind][1](self._host, random)
@@ -145,13 +148,22 @@ class Soak:
             self._count("lifecycles", kind)
 
     def _probe(self, target: Target) -> None:
-        while not self._ending.is_set() and self._has_more("probes", self._plan.probes):
+        while self._may_begin() and self._has_more("probes", self._plan.probes):
             try:
                 target.step()
             except FAILURES as error:
                 self._problem(f"probe of {target.kind}", error)
                 return
             self._count("probes")
+
+    def _may_begin(self) -> bool:
+        """Waits while the soak is paused; False when it ends."""
+        while self._is_paused() and not self._ending.wait(PAUSE_SECONDS):
+            pass
+        return not self._ending.is_set()
+
+    def _is_paused(self) -> bool:
+        return bool(self._plan.pause_file) and os.path.exists(self._plan.pause_file)
 
     def _has_more(self, name: str, most: int) -> bool:
         """With a limit of the other number only, this work goes on until that is reached."""
@@ -180,6 +192,17 @@ class Soak:
                 next_restart = now + self._plan.restart_seconds
             report(self, now)
             self._ending.wait(POLL_SECONDS)
+            self._begun += self._wait_for_pause()
+
+    def _wait_for_pause(self) -> float:
+        """How long the soak was paused. That is no part of the run: a pause would make every slope smaller."""
+        begun = time.monotonic()
+        if not self._is_paused():
+            return 0.0
+        self._count("pauses")
+        while self._is_paused():
+            self._ending.wait(PAUSE_SECONDS)
+        return time.monotonic() - begun
 
     def _is_over(self) -> bool:
         plan, counts = self._plan, self.outcome.counts

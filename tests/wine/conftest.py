@@ -93,6 +93,12 @@ class Machine:
             assert self._service.poll() is None and time.monotonic() < deadline, log_text
             time.sleep(0.05)
 
+    @property
+    def service_pid(self) -> int:
+        """The emulator."""
+        assert self._service is not None
+        return self._service.pid
+
     def base_layer(self) -> str:
         """An image for `runhcs selftest` and `runhcs soak`, from which a utility VM can boot."""
         base = self.drive / "selftest-base"

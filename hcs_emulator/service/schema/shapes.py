@@ -205,6 +205,10 @@ def _no_constants(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+# One for all documents: the names of attributes that a new decoder reads fill the interpreter's cache of methods.
+_DECODER = json.JSONDecoder(object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+
+
 def parse(text: str | None, operation: str, *, code: int = HCS_E_INVALID_JSON) -> Any:
     """JSON text as a value; raises the error that HCS returns for invalid JSON. NULL and "" are an absent document:
     None.
@@ -212,7 +216,7 @@ def parse(text: str | None, operation: str, *, code: int = HCS_E_INVALID_JSON) -
     if text is None or text == "":
         return None
     try:
-        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+        return _DECODER.decode(text)
     except RecursionError:
         problem = "nested too deeply"
     except ValueError as error:

@@ -107,16 +107,16 @@ class Client:
 
     def _readable(self) -> None:
         try:
-            data = self._socket.recv(RECEIVE_SIZE)
+            received = self._socket.recv_into(self._server.buffer)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
-        if not data:
+            received = 0
+        if not received:
             self.disconnect()
             return
         try:
-            for request_id, request in self._reader.feed(data):
+            for request_id, request in self._reader.feed(self._server.buffer[:received]):
                 if self.connected:
                     self._begin(request_id, request)
         except WireError as error:
@@ -208,6 +208,8 @@ class Server:
         self.path = path
         self.dispatcher = dispatcher
         self.clients: set[Client] = set()
+        # One for all: a large one for every read would fragment the heap, since only its begin is used.
+        self.buffer = memoryview(bytearray(RECEIVE_SIZE))
         self._socket = sock
         self._lock = lock
         self._closed = False

@@ -103,7 +103,7 @@ class RequestReader:
     def __init__(self) -> None:
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[tuple[int, Request]]:
+    def feed(self, data: bytes | memoryview) -> Iterator[tuple[int, Request]]:
         """Raises WireError at the first invalid frame."""
         buffer = self._buffer
         buffer += data

@@ -16,8 +16,8 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ class Worker:
         self.pid = process.pid
         self.exited = asyncio.Event()
         self.shut_down = False
-        self.started = datetime.now(UTC)
+        self.started = time.time()
         self._process = process
         self._writer = writer
         self._on_guest_report = on_guest_report
@@ -167,11 +167,11 @@ class Worker:
             user += int(times[0]) + int(times[2]) if times else 0
             kernel += int(times[1]) + int(times[3]) if times else 0
         user, kernel = (value * 10_000_000 // ticks for value in (user, kernel))
-        now = datetime.now(UTC)
+        now = time.time()
         return {
-            "Timestamp": now.strftime("%Y-%m-%dT%H:%M:%S.%f0Z"),
-            "ContainerStartTime": self.started.strftime("%Y-%m-%dT%H:%M:%S.%f0Z"),
-            "Uptime100ns": int((now - self.started).total_seconds() * 10_000_000),
+            "Timestamp": stats.timestamp(now),
+            "ContainerStartTime": stats.timestamp(self.started),
+            "Uptime100ns": int((now - self.started) * 10_000_000),
             "Processor": {"TotalRuntime100ns": user + kernel, "RuntimeUser100ns": user, "RuntimeKernel100ns": kernel},
         }
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,34 @@ def test_interrupt_removes_everything_and_reports(emulator: Emulator, directory:
     os.kill(soak.pid, signal.SIGINT)
     code, results, output = finish(soak, directory)
     assert code == 130 and results["interrupted"] and results["problems"] == [], output
+    expect_nothing_left(emulator)
+
+
+def test_nothing_begins_while_the_pause_file_exists_and_that_time_does_not_count(
+    emulator: Emulator, directory: Path
+) -> None:
+    pause = directory / "pause"
+    pause.touch()
+    begun = time.monotonic()
+    soak = start(emulator, directory, "--lifecycles", "4", "--probes", "20", "--pause-file", str(pause))
+    assert soak.stderr is not None
+    assert "0 lifecycles" in soak.stderr.readline()
+    calls: list[int] = []
+
+    def is_idle() -> bool:
+        calls.append(emulator.control("status")["calls"])
+        return len(calls) > 1 and calls[-1] == calls[-2]
+
+    eventually(is_idle, "no HCS call for two seconds", interval=2.0)
+    paused = time.monotonic()
+    calls.clear()
+    eventually(is_idle, "no HCS call for two seconds more", interval=2.0)
+    paused = time.monotonic() - paused
+    pause.unlink()
+    code, results, output = finish(soak, directory)
+    assert code == 0 and results["problems"] == [], output
+    assert results["counts"]["pauses"] == 1 and results["counts"]["lifecycles"] >= 4, results["counts"]
+    assert results["seconds"] <= time.monotonic() - begun - paused
     expect_nothing_left(emulator)
 
 

@@ -19,7 +19,7 @@ ORDER = [
     {"wine"},
     {"silo"},
     {"storage", "network"},
-    {"service_properties", "journal", "faults", "latency", "events"},
+    {"service_properties", "journal", "faults", "latency", "memory", "events"},
     {"handles", "transport", "convert", "directory"},
     {"schema"},
     {"errors", "__init__"},
