@@ -128,6 +128,36 @@ def test_generic_options_set_the_log_level() -> None:
     assert (boot.log_level, boot.scrub) == (logs.WARNING, False)
 
 
+# What CRI writes for a runtime under a type that containerd does not know.
+CRI_TEXT = 'SandboxIsolation = 1\nSandboxPlatform = "windows/amd64"\n\n[DefaultContainerAnnotations]\n"a.b" = "c"\n'
+BOOT_LINES = st.sampled_from(
+    [
+        "SandboxIsolation = 1", 'SandboxImage = "pause"', "Debug = true", "debug = false", 'LOGLEVEL = "error"',
+        "ScrubLogs = false", "DebugType = 2", 'ShimScope = "node"', "Nonsense = 1", "# Debug", '"Debu\\u0067" = true',
+        '[DefaultContainerAnnotations]\n"io.microsoft.container.shim-scope" = "namespace"',
+        '"\u017fcrublogs" = true', "=",
+    ]
+)  # fmt: skip
+
+
+def settings_of(boot: Bootstrap) -> tuple[object, ...]:
+    return boot.log_level, boot.log_text, boot.scrub, boot.shim_scope, boot.options_type, boot.options
+
+
+@given(st.lists(BOOT_LINES, unique=True, max_size=5).map("\n".join))
+def test_generic_options_give_the_settings_of_the_whole_text(text: str) -> None:
+    read = settings_of(bootstrap.read(generic(text), flags()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bootstrap, "_BOOT_WORDS", (b"",))  # in every text
+        assert settings_of(bootstrap.read(generic(text), flags())) == read
+
+
+def test_generic_options_without_settings_of_the_daemon_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connect would wait for the import of the parser. Create parses them."""
+    monkeypatch.setattr("shim.oci.options.decode", lambda _: pytest.fail("the text was parsed"))
+    assert bootstrap.read(generic(CRI_TEXT), flags()).options_type == "runtimeoptions.v1.Options"
+
+
 @pytest.mark.parametrize("text", ["LogLevel = ", 'LogLevel = "loud"', "Nonsense = 1"])
 def test_invalid_generic_options_are_left_to_create(text: str) -> None:
     assert bootstrap.read(generic(text), flags()).log_level == logs.INFO
