@@ -176,13 +176,16 @@ def which_pods_share(program: str, directory: str) -> Any:
     same = pods.pod("node").pid == node.pid
     pods.environment = {"RUNHCS_SHARED_MAX_PODS": "2"}
     limited = [pods.pod("node").pid for _ in range(3)]
+    pods.environment = {"RUNHCS_SHARED_MAX_AGE": "1"}
+    old = pods.pod("node")
+    eventually(lambda: pods.pod("node").pid != old.pid, "a new daemon", interval=0.3)
     pods.environment = {}
     modules = os.path.join(pods.folder, "containerd-shim-runhcs", "lib", "modules.bin")
     os.utime(modules, (1_700_000_000, 1_700_000_000))
     upgraded = pods.pod("node")
     found = {
         "pids": len(set(pids)), "own": own.is_shared, "same": same, "other environment": limited[0] not in pids,
-        "limited": [limited[0] == limited[1], limited[1] == limited[2]],
+        "limited": [limited[0] == limited[1], limited[1] == limited[2]], "old": old.is_served(),
         "upgraded": [upgraded.pid not in (*pids, *limited), upgraded.is_shared, node.is_served()],
     }  # fmt: skip
     pods.close()
@@ -367,6 +370,33 @@ def crashes(program: str, directory: str) -> Any:
     return {"survived": survived, "left": left}
 
 
+def blocked_call(program: str, directory: str) -> Any:
+    """A call of one pod hangs in HCS. Others run, join and end, and so does the pod itself."""
+    pods = Pods(program, directory)
+    first, second = pods.pod(), pods.pod(command="cmd /c exit 3")
+    first.task.create()
+    ask_emulator("fault-add", call="HcsStartComputeSystem", nth=1, delay=1000)
+    caller = threading.Thread(target=_tolerate, args=(first.task.start,))
+    caller.start()
+    eventually(lambda: ask_emulator("fault-list")["faults"][0]["triggered"], "the call that blocks")
+    third = pods.pod(command="cmd /c exit 4")
+    found = {"shared": len({pod.pid for pod in (first, second, third)}), "codes": [second.run(), third.run()]}
+    found["ended"] = [second.end(), third.end()]
+    found["blocked"] = [caller.is_alive(), first.is_served()]
+    terminate(first.pid)
+    caller.join(TIMEOUT)
+    ask_emulator("fault-clear")
+    found["deleted"] = first.shim.command("delete").returncode
+    return found
+
+
+def _tolerate(call: Any) -> None:
+    try:
+        call()
+    except (ClosedError, StatusError, OSError):
+        pass
+
+
 def hung_or_foreign_daemon(program: str, directory: str) -> Any:
     """A daemon that hangs gets no more pods. If another program has its pipe, a pod gets a daemon of its own."""
     pods = Pods(program, directory)
@@ -439,5 +469,5 @@ def count_handles(pid: int) -> int:
 if __name__ == "__main__":
     main(
         lifecycles, which_pods_share, concurrent_starts, killed_start, terminated_or_crashed, hung_or_foreign_daemon,
-        handles_of_pods, crashes,
+        handles_of_pods, crashes, blocked_call,
     )  # fmt: skip

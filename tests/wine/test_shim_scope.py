@@ -39,9 +39,9 @@ def test_pods_share_daemon_that_exits_with_the_last(drive: Any) -> None:
     assert result["native"] and result["ended"] == [True, True], "joined without Python"
 
 
-def test_scope_environment_limit_and_version_decide_which_pods_share(drive: Any) -> None:
+def test_scope_environment_limits_and_version_decide_which_pods_share(drive: Any) -> None:
     assert drive("which_pods_share") == {
-        "pids": 3, "own": False, "same": True, "other environment": True, "limited": [True, False],
+        "pids": 3, "own": False, "same": True, "other environment": True, "limited": [True, False], "old": True,
         "upgraded": [True, True, True],
     }  # fmt: skip
 
@@ -111,6 +111,13 @@ def control(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Contr
     yield proxy
     ask_emulator(machine, "fault-clear")
     proxy.close()
+
+
+@pytest.mark.usefixtures("control")
+def test_blocked_hcs_call_does_not_delay_another_pod(drive: Any) -> None:
+    assert drive("blocked_call") == {
+        "shared": 1, "codes": [3, 4], "ended": [True, True], "blocked": [True, True], "deleted": 0,
+    }  # fmt: skip
 
 
 @pytest.mark.usefixtures("control")
