@@ -86,6 +86,7 @@ class TaskService:
             "State": self.state,
             "Connect": self.connect,
             "Wait": self.wait,
+            "CloseIO": self.close_io,
             "Checkpoint": self.checkpoint,
             "Shutdown": self.shutdown,
         }
@@ -99,7 +100,6 @@ class TaskService:
             "Kill": self.kill,
             "Exec": self.exec,
             "ResizePty": self.resize_pty,
-            "CloseIO": self.close_io,
             "Update": self.update,
             "Stats": self.stats,
         }
@@ -172,10 +172,9 @@ class TaskService:
         raise unimplemented("HCS cannot checkpoint a container")
 
     def wait(self, call: Call) -> bytes:
-        from shim.api.task import WaitRequest
-
-        request = WaitRequest.decode(call.payload)
-        process = self._pod.process(request.id, request.exec_id)
+        process = self._pod.process(*read_ids(call.payload))
+        if process.reported.is_set:
+            return process.wait_response()
 
         def answer() -> None:
             call.reply(process.wait_response())
@@ -277,10 +276,7 @@ class TaskService:
         return EMPTY
 
     def close_io(self, call: Call) -> bytes:
-        from shim.api.task import CloseIORequest
-
-        request = CloseIORequest.decode(call.payload)
-        self._pod.process(request.id, request.exec_id).close_stdin()
+        self._pod.process(*read_ids(call.payload)).close_stdin()
         return EMPTY
 
     def update(self, call: Call) -> bytes:

@@ -50,7 +50,7 @@ class Relay:
             self.call(lambda: self._stop(pumps))
 
     def finish(self, pump: Pump) -> None:
-        """Close the pump when the bytes that are pending now have moved."""
+        """Close the pump when the bytes that are pending now have moved. Waits for nothing."""
 
         def mark() -> None:
             if not pump.closed:
@@ -58,7 +58,8 @@ class Relay:
                 self._unwatch(pump)
                 self._run_pump(pump, False)
 
-        self.call(mark)
+        with self._lock:
+            self._post(mark)
 
     def call(self, function: Callable[[], Result]) -> Result | None:
         """Run the function in the relay's thread and return its result; None after CALL_TIMEOUT."""
@@ -76,15 +77,19 @@ class Relay:
                 done.release()
 
         with self._lock:
-            self._calls.append(run)
-            if not self._running:
-                self._begin()
-            posix.eventfd_write(self._wake, 1)
+            self._post(run)
         if not done.acquire(True, CALL_TIMEOUT):
             return None
         if failures:
             raise failures[0]
         return results[0]
+
+    def _post(self, function: Callable[[], None]) -> None:
+        """Let the relay's thread run the function, which must not raise. Called with the lock held."""
+        self._calls.append(function)
+        if not self._running:
+            self._begin()
+        posix.eventfd_write(self._wake, 1)
 
     # -- the thread
 
