@@ -1,5 +1,5 @@
-"""`python -m tests.fuzz.coverage_guided PARSER RUNS SEED CORPUS [SECONDS]`: one parser with atheris, in a process of its
-own, until it has run so many inputs, or for so long.
+"""`python -m tests.fuzz.coverage_guided PARSER RUNS SEED CORPUS [SECONDS]`: one parser with atheris, in a process of
+its own, until it has run so many inputs, or for so long.
 
 New inputs that reach new code are added to the directory CORPUS. A finding ends the process with a traceback and leaves
 `crash-…` in the current directory.
@@ -23,7 +23,8 @@ def main(name: str, runs: str, seed: str, corpus: str, seconds: str = "0") -> No
     for number, data in enumerate(inputs(name)):
         Path(corpus, f"seed-{number}").write_bytes(data)
     atheris.Setup([sys.argv[0], f"-runs={runs}", f"-seed={seed}", "-max_len=4096", "-rss_limit_mb=2048", "-timeout=30",
-                   f"-max_total_time={seconds}", "-print_final_stats=1", "-verbosity=0", corpus], PARSERS[name])  # fmt: skip
+                   f"-max_total_time={seconds}", "-print_final_stats=1", "-verbosity=0", corpus],
+                  PARSERS[name])  # fmt: skip
     atheris.Fuzz()
 
 
