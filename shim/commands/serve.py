@@ -175,17 +175,20 @@ class PodServer:
         self._is_listening = True
 
     def end_calls(self, now: bool) -> None:
-        """Remove the endpoint, finish calls and flush events."""
+        """Remove the endpoint, finish calls and flush events: each step, whatever another raises."""
+        from shim.container.base import run_all
+
         # A client that finds no socket starts a new shim: no calls are accepted from here on.
-        endpoint.remove(self.address, self._identity)
+        steps: list[Callable[[], object]] = [lambda: endpoint.remove(self.address, self._identity)]
         if self._server is not None:
-            self._server.shutdown(CALLS_TIMEOUT_NOW if now else CALLS_TIMEOUT)
+            shutdown = self._server.shutdown
+            steps.append(lambda: shutdown(CALLS_TIMEOUT_NOW if now else CALLS_TIMEOUT))
         if not self._is_listening:
-            self._listener.close()
-        self._publisher.close()
-        self._recording.close()
+            steps.append(self._listener.close)
+        steps += [self._publisher.close, self._recording.close]
         if self._telemetry is not None:
-            self._telemetry.close()
+            steps.append(self._telemetry.close)
+        run_all(steps)
 
     def release_bundle(self) -> None:
         """Before the response after which containerd may remove the bundle."""

@@ -148,11 +148,16 @@ class Container(BaseContainer):
     # Stop and teardown.
 
     def _teardown(self, stopped: bool) -> None:
-        if self._init_failed:
-            self.system.close()
-        run_all([lambda: release_ledger(self.ledger, self._warn, keep=[self._entry]), self.system.close])
-        if stopped:
-            self.ledger.mark_released(self._entry)
+        close_first = [self.system.close] if self._init_failed else []
+        mark = [lambda: self.ledger.mark_released(self._entry)] if stopped else []
+        run_all(
+            [
+                *close_first,
+                lambda: release_ledger(self.ledger, self._warn, keep=[self._entry]),
+                self.system.close,
+                *mark,
+            ]
+        )
 
     def _stop(self) -> bool:
         attempts = ((self.system.shutdown, SHUTDOWN_SECONDS), (self.system.terminate, TERMINATE_SECONDS))

@@ -48,6 +48,8 @@ class Events:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.messages: list[tuple[str, Any]] = []
+        #: The request of each message. One that is sent again, since the endpoint stopped before it answered, is equal.
+        self.requests: list[bytes] = []
         self._server: Server | None = None
         self.start()
 
@@ -71,6 +73,7 @@ class Events:
         assert envelope.namespace == NAMESPACE
         kind = KINDS[envelope.topic.removeprefix(TASKS)]
         assert envelope.event.type_url == kind.FULL_NAME
+        self.requests.append(bytes(call.payload))
         self.messages.append((envelope.topic, kind.decode(envelope.event.value)))
         return b""
 

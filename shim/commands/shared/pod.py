@@ -98,10 +98,7 @@ class SharedPod(serve.PodServer):
 
     def close(self, now: bool) -> None:
         """End calls, flush events, close everything that belongs to this pod."""
+        from shim.container.base import run_all
+
         # First: a `start` that has given up this pod waits for the end of the endpoint, and creates the file again.
-        self.release_bundle()
-        try:
-            self.end_calls(now)
-        finally:
-            self.close_log()
-            self._close_panic_log()
+        run_all([self.release_bundle, lambda: self.end_calls(now), self.close_log, self._close_panic_log])

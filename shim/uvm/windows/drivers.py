@@ -7,6 +7,7 @@ from shim.oci.annotations import vm as names
 from shim.oci.errors import InvalidSpec
 from shim.platform import host
 from shim.uvm.windows import commands
+from shim.uvm.windows.vsmb import is_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,10 @@ def from_spec(spec: Spec) -> list[str]:
     """Directories with drivers, all of which exist."""
     paths = spec.annotations.texts(names.KERNEL_DRIVERS)
     for path in paths:
-        if not host.exists(path):
+        if not host.is_directory(path):
+            problem = "is no directory" if host.exists(path) else "does not exist"
             raise InvalidSpec(
-                f"failed to find path to drivers at {path}: it does not exist; correct annotation "
-                f"{names.KERNEL_DRIVERS}"
+                f"failed to find path to drivers at {path}: it {problem}; correct annotation {names.KERNEL_DRIVERS}"
             )
     return paths
 
@@ -35,6 +36,9 @@ def install(vm: Vm, path: str, warn: Callable[[str], object]) -> Callable[[], No
     """Install what is in a directory. Returns the release of the directory's share; the driver stays installed."""
     lease = vm.shares.add(path, read_only=True)
     try:
+        if not is_share(lease.guest_path):
+            # A file in its place would bring its name into a command line, which SYSTEM of the VM runs.
+            raise InvalidSpec(f"failed to find path to drivers at {path}: it is no directory any more; try again")
         tool = "C:\\Windows\\System32\\pnputil.exe"
         code = commands.run(vm, f"cmd /c {tool} /add-driver {lease.guest_path}/*.inf /subdirs /install")
         if code == NOTHING_TO_DO:

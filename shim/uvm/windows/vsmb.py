@@ -35,6 +35,11 @@ GUEST_ROOT = "\\\\?\\VMSMB\\VSMB-{dcc079ae-60ba-4d07-847c-3493609c0870}\\"
 _READ_ONLY = {"ReadOnly": True, "ShareRead": True, "CacheIo": True}
 
 
+def is_share(guest_path: str) -> bool:
+    """Whether a path of a guest is that of a shared directory, and of nothing in it."""
+    return guest_path.startswith(GUEST_ROOT) and guest_path[len(GUEST_ROOT) :].isalnum()
+
+
 def share_options(
     *, read_only: bool, backup: bool = False, no_direct_map: bool = False, file: bool = False
 ) -> Document:

@@ -314,10 +314,12 @@ class TaskRun:
     def _events(self) -> list[str]:
         from runhcs.task_events import TASKS, exec_of
 
-        messages = self._shims.events.messages[self._mark :]
+        # An outage may come between the arrival of an event and its response: then it is sent again, with its time.
+        events = self._shims.events
+        messages = dict([*zip(events.requests, events.messages, strict=False)][self._mark :])
         return [
             f"{topic.removeprefix(TASKS)} {exec_of(event) or event.container_id}"
-            for topic, event in messages
+            for topic, event in messages.values()
             if event.container_id == self._shim.id
         ]
 

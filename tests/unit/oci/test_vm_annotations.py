@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from shim.oci.errors import UNIMPLEMENTED, InvalidSpec
 from shim.oci.normalize import normalize_spec
 from shim.oci.options import Options
 from shim.oci.spec import Spec
-from shim.uvm.windows import document, drivers
+from shim.uvm.windows import commands, document, drivers
 from shim.uvm.windows.boot_files import BootFiles
 from shim.uvm.windows.document import LOG_SERVICE_ID
 from shim.uvm.windows.settings import WindowsVmSettings
@@ -251,6 +252,20 @@ def kernel_drivers() -> None:
     assert drivers.from_spec(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/bin"}})) == ["/usr", "/bin"]
     with pytest.raises(InvalidSpec, match="does not exist"):
         drivers.from_spec(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/nowhere/at/all"}}))
+    with pytest.raises(InvalidSpec, match="no directory"):
+        drivers.from_spec(Spec({"annotations": {names.KERNEL_DRIVERS: "/usr,/etc/passwd"}}))
+
+
+def test_name_of_a_file_gets_into_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory of drivers may be replaced by a file after it was checked."""
+    released: list[str] = []
+    shares = VsmbShares(lambda request: None, no_direct_map=False, read_only=False)
+    monkeypatch.setattr(commands, "run", lambda *_: pytest.fail("a command was run"))
+    vm = SimpleNamespace(shares=shares, id="vm")
+    monkeypatch.setattr(shares, "_release", lambda key, file="": released.append(file))
+    with pytest.raises(InvalidSpec, match="no directory any more"):
+        drivers.install(vm, "/nowhere/a&calc", lambda text: None)  # type: ignore[arg-type]
+    assert released == ["/nowhere/a&calc"]
 
 
 CASES = {

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from shim.container.base import ExitCallbacks
+from shim.commands.serve import PodServer
+from shim.container.base import BaseContainer, ExitCallbacks
+from shim.container.container import Container
 from shim.container.ledger import Ledger
 from shim.hcs_bindings.errors import UNEXPECTED, HcsError
 from shim.logs import Log, NullChannel
@@ -195,3 +198,53 @@ def test_exit_callback_that_raises_does_not_keep_others_from_being_called() -> N
     with pytest.raises(KeyError):
         callbacks.fire()
     assert told == ["second"]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("init_failed", [False, True])
+def test_container_teardown_with_failing_close_releases_ledger(
+    tmp_path: Path, error: Exception, init_failed: bool
+) -> None:
+    """Of a process-isolated container: a handle that cannot be closed keeps nothing else from being released."""
+    ledger = Ledger(str(tmp_path))
+    container = Container.__new__(Container)
+    BaseContainer.__init__(container, "c1", lambda text: None)
+    container.ledger, container._entry, container._init_failed = ledger, ledger.enter("system", id="c1"), init_failed
+    mounted = ledger.enter("mount", target=str(tmp_path / "none"))
+    system = FakeSystem()
+    container.system = system  # type: ignore[assignment]
+
+    def close() -> None:
+        system.calls.append("close")
+        raise error
+
+    system.close = close  # type: ignore[method-assign]
+    with pytest.raises(type(error)):
+        container._teardown(stopped=True)
+    assert mounted.number not in {entry.number for entry in ledger.entries()} and ledger.entries() == []
+
+
+@pytest.mark.parametrize("failing", range(5))
+def test_end_of_a_pod_runs_every_step(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    """In a shared daemon what is left of a pod stays for as long as the others run."""
+    done: list[str] = []
+
+    def step(number: int, name: str) -> Any:
+        def run(*args: object, **kwargs: object) -> None:
+            done.append(name)
+            if number == failing:
+                raise TypeError(name)
+
+        return run
+
+    server = PodServer.__new__(PodServer)
+    names = ("endpoint", "server", "listener", "publisher", "recording", "telemetry")
+    steps = {name: step(number, name) for number, name in enumerate(names)}
+    monkeypatch.setattr("shim.commands.serve.endpoint", SimpleNamespace(remove=steps["endpoint"]))
+    server.address, server._identity, server._is_listening = "a", None, False
+    server._server = SimpleNamespace(shutdown=steps["server"])  # type: ignore[assignment]
+    for name in ("listener", "publisher", "recording", "telemetry"):
+        setattr(server, f"_{name}", SimpleNamespace(close=steps[name]))
+    with pytest.raises(TypeError):
+        server.end_calls(now=True)
+    assert done == list(names)
