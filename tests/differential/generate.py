@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.differential.linux_scenarios import (
     linux_pods,
     linux_scenarios,
 )
-from tests.differential.scenarios import crashing_scenarios, failing_scenarios, pods, scenarios
+from tests.differential.scenarios import crashing_scenarios, failing_scenarios, outage_scenarios, pods, scenarios
 
 #: The tasks of one case, in sequence: a container, or a pod.
 Case = list[dict[str, Any]]
@@ -28,6 +29,7 @@ KINDS: dict[str, tuple[int, st.SearchStrategy[Case]]] = {
     "pod": (3, pods()),
     "fault": (4, failing_scenarios()),
     "crash of the shim": (3, crashing_scenarios()),
+    "outage of containerd": (1, outage_scenarios()),
     "Linux container": (3, linux_scenarios()),
     "Linux pod": (1, linux_pods()),
     "Linux fault": (1, failing_linux_scenarios()),
@@ -39,15 +41,17 @@ _WEIGHTED = [name for name, (weight, _) in KINDS.items() for _ in range(weight)]
 
 
 
-def cases(number: int, count: int) -> list[tuple[str, Case]]:
+def cases(number: int, count: int) -> Iterator[tuple[str, Case]]:
     """Distinct cases of a seed, with their kinds."""
-    found: dict[str, tuple[str, Case]] = {}
+    seen: set[str] = set()
     for index in range(count):
         seed_of_case = number * MOST_CASES + index
         kind = Random(seed_of_case).choice(_WEIGHTED)
         one = _draw(KINDS[kind][1], seed_of_case)
-        found.setdefault(json.dumps(one, sort_keys=True), (kind, one))
-    return list(found.values())
+        text = json.dumps(one, sort_keys=True)
+        if text not in seen:
+            seen.add(text)
+            yield kind, one
 
 
 def _draw(strategy: st.SearchStrategy[Case], number: int) -> Case:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.differential.scenarios import resources
-from tests.differential.sequences import EXITING, HOST, HOST_USER, SLEEPING, execs, exit_codes, kind_of, steps
+from tests.differential.sequences import EXITING, HOST, HOST_USER, MISSING, SLEEPING, execs, exit_codes, kind_of, steps
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
@@ -22,17 +22,20 @@ _MEMBERS = {
     "env": st.lists(st.sampled_from(["A=b", "A=c", "C=", "E", "F=g=h"]), max_size=3),
 }
 processes = st.fixed_dictionaries({}, optional=_MEMBERS)
+_REFUSED = ({"maximum": 10001}, {"count": 1, "shares": 10}, {"count": 2, "maximum": 100}, {"shares": 1, "maximum": 1})
 
 
 @st.composite
 def host_process_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
-    kind = draw(st.sampled_from([SLEEPING, SLEEPING, SLEEPING, EXITING]))
+    kind = draw(st.sampled_from([*[SLEEPING] * 6, EXITING, EXITING, MISSING]))
     arguments = HOST.arguments(kind, draw(exit_codes))
     process = {"user": HOST_USER, "cwd": "C:\\", **draw(processes), "args": arguments}
     windows: dict[str, Any] = {"layerFolders": None, "ignoreFlushesDuringBoot": True}
     if draw(st.booleans()):
-        # Wine lacks the function for limits of storage, and without it Microsoft's shim exits.
-        windows["resources"] = {name: part for name, part in draw(resources).items() if name != "storage"}
+        # Wine limits no processors of a job: only limits that the shims refuse are compared. It lacks the function for
+        # limits of storage, and without it Microsoft's shim exits.
+        windows["resources"] = {name: part for name, part in draw(resources).items() if name == "memory"}
+        windows["resources"] |= draw(st.sampled_from([{}, {}, *({"cpu": cpu} for cpu in _REFUSED)]))
     spec = {
         "ociVersion": "1.1.0", "process": process, "root": {"path": ""}, "windows": windows,
         "annotations": draw(annotations),

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from shim.oci.annotations import container, vm
 from shim.oci.annotations.schema import APPLIED, TEXT
 from shim.oci.annotations.table import module_rows
-from tests.differential.sequences import EXITING, READING, SLEEPING, WINDOWS, crash, execs, exit_codes, kind_of, steps
+from tests.differential.sequences import (
+    EXITING,
+    MISSING,
+    READING,
+    SLEEPING,
+    WINDOWS,
+    crash,
+    execs,
+    exit_codes,
+    kind_of,
+    steps,
+)
 from tests.parity.scenarios import HYPERVISOR, SLEEP
 
 # Annotations that name files or systems are cases of `tests.parity.scenarios`. Microsoft's shim has no ShimScope.
@@ -116,7 +127,7 @@ def specs(draw: st.DrawFn, in_vm: bool) -> dict[str, Any]:
             windows[name] = draw(strategy)
     if in_vm:
         windows["hyperv"] = {}
-    kind = draw(st.sampled_from([SLEEPING, SLEEPING, SLEEPING, SLEEPING, EXITING, READING]))
+    kind = draw(st.sampled_from([*[SLEEPING] * 8, EXITING, EXITING, READING, MISSING]))
     arguments = WINDOWS.arguments(kind, draw(exit_codes))
     if kind == SLEEPING and draw(st.booleans()):
         arguments += ['a "b" c', "", "d\\"]
@@ -140,6 +151,8 @@ _FAULTS = (
 )  # fmt: skip
 # The VM crashes during a call.
 _CRASHES = tuple(f"HcsModifyComputeSystem=crash@{number}" for number in (1, 2, 3, 4, 5))
+# A process that exits soon after its start.
+SHORT = ["C:\\tool.exe", "sleep", "1"]
 # How the stop of a sandbox goes on with the shim of the pod.
 ATTACH = ["attach", "connect"]
 
@@ -180,6 +193,19 @@ def crashing_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
     in_vm = draw(st.sampled_from([False, False, True]))
     found = draw(_scenario(plain(in_vm), dict(HYPERVISOR) if in_vm else None))
     return [{**found, "steps": draw(crash(found["steps"]))}]
+
+
+@st.composite
+def outage_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """containerd is away while the container exits."""
+    in_vm = draw(st.sampled_from([False, False, True]))
+    spec = draw(specs(in_vm))
+    spec["process"]["args"] = SHORT
+    found = draw(_scenario(spec, dict(HYPERVISOR) if in_vm else None))
+    before = draw(st.lists(st.sampled_from(["state", "exec:e0", "client", "restart"]), max_size=2))
+    after = draw(st.lists(st.sampled_from(["state", "run", "kill:,9", "exec:e9", "restart"]), max_size=3))
+    calls = [*before, "run", "outage:2500", "wait", *after, "delete", "shutdown", "events"]
+    return [{**found, "steps": ["start", "connect", "create", *calls]}]
 
 
 @st.composite

@@ -74,6 +74,9 @@ EXPECTED = (
     Expected(STATS_AT_EXIT, r"guest guest:GetProperties .*: Query.PropertyTypes\[0\] is .*"),
     Expected(STATS_AT_EXIT, r"answer (Pids|Stats): code Unknown, here OK", (r"answer Pids Unknown",)),
     Expected(
+        STATS_AT_EXIT, r"answer (Pids|Stats): code Unknown, here NotFound", given=(r"answer Start (?!OK).*",)
+    ),
+    Expected(
         "Stdio is closed when Create fails",
         r"answer after-failed-create: it is .*, here \"released\"",
         (r"answer after-failed-create OK",),
@@ -149,6 +152,11 @@ EXPECTED = (
         given=(r"answer Start Unknown",),
     ),
     Expected(
+        "The disk of a container that cannot start is detached",
+        r"hcs \+ HcsModifyComputeSystem \S+@vm Remove VirtualMachine/Devices/Scsi/<guid>/Attachments/\d+",
+        given=(r"answer Start (?!OK).*",),
+    ),
+    Expected(
         EXITED,
         r"guest - guest:Shutdown(Graceful|Forced) <id>",
         (LINUX_CONTAINER, r"answer Wait\(\) OK", r"guest guest:ShutdownGraceful <id>"),
@@ -176,6 +184,12 @@ EXPECTED = (
         NOT_STARTED,
         r"guest \+ guest:DeleteContainerState <id>",
         given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
+        "Events are published in order after an outage of containerd",
+        r'answer events: it is \[.*\], here \["/tasks/create"(, "/tasks/exec-added")*, "/tasks/start", '
+        r'"/tasks/exit"(, "/tasks/exec-added")*(, "/tasks/exit")*, "/tasks/delete"\]',
+        given=(r"outage of containerd",),
     ),
     Expected(
         HOST_NOT_STARTED,

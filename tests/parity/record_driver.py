@@ -19,6 +19,8 @@ from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+import _winapi
+
 from runhcs.shim_driver import ShimError, wait_until
 from runhcs.task_client import TaskClient
 from shim.api import task as api
@@ -30,6 +32,8 @@ from tests.parity.requests import DONE, EXEC, INPUT, PAIR, SIZE, UPDATE, UPDATE_
 from tests.wine.driver import Events, Pipe, Shim
 
 HELD_SECONDS = 0.5
+EXIT_MILLISECONDS = 60_000
+SYNCHRONIZE = 0x100000
 SETTLE_SECONDS = 0.5
 CLOSE_SECONDS = 5.0
 
@@ -38,6 +42,22 @@ class Recorded(Shim):
     def write_spec(self, directory: str, command: str, members: dict[str, Any]) -> None:
         with open(os.path.join(self.bundle, "config.json"), "w") as file:
             json.dump(members["spec"], file)
+
+
+class ShimProcess:
+    """The process of a shim. Its pipe disappears earlier: it sends its last events after that."""
+
+    def __init__(self, task: TaskClient) -> None:
+        try:
+            self.pid = task.connect().shim_pid
+            self._handle = _winapi.OpenProcess(SYNCHRONIZE, False, self.pid)
+        except (StatusError, ClosedError, OSError):
+            self.pid = self._handle = 0  # it has exited
+
+    def wait_exited(self) -> None:
+        if self._handle:
+            _winapi.WaitForSingleObject(self._handle, EXIT_MILLISECONDS)
+            _winapi.CloseHandle(self._handle)
 
 
 class Machine:
@@ -178,8 +198,9 @@ class Driver:
 
     def do_killshim(self, _: str) -> bool:
         """The shim is terminated, and with it its connections."""
-        os.kill(self.task.connect().shim_pid, signal.SIGTERM)
-        self.machine.shims[self.id].wait_exited()
+        shim = ShimProcess(self.task)
+        os.kill(shim.pid, signal.SIGTERM)
+        shim.wait_exited()
         return True
 
     def do_attach(self, _: str) -> bool:
@@ -310,9 +331,10 @@ class Driver:
 
     def do_shutdown(self, _: str) -> bool:
         """A member of a pod requests it, too, and its shim keeps running."""
+        exits = self.machine.shims[self.id].address.endswith(f"-{self.id}-pipe")
+        shim = ShimProcess(self.task) if exits else None
         self.record_result("Shutdown", lambda: self.task.shutdown())
-        shim = self.machine.shims[self.id]
-        if shim.address.endswith(f"-{self.id}-pipe"):
+        if shim is not None:
             self.machine.disconnect()
             shim.wait_exited()
         return True
