@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup native proto docs test test-unit test-emulated test-containerd test-cri test-kubernetes test-observability test-wine test-cri-wine lint lock bench fuzz soak-wine demo dist-windows wheels clean
+.PHONY: help setup native proto docs test test-repeat test-unit test-emulated test-containerd test-cri test-kubernetes test-observability test-wine test-cri-wine lint lock bench fuzz soak-wine demo dist-windows wheels clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
@@ -30,6 +30,9 @@ docs: $(STAMP) ## regenerate the generated pages below docs/
 
 test: ## run every level (lint, unit, emulated, containerd, cri, wine); installs what is missing
 	scripts/test.sh
+
+test-repeat: ## run `make test` several times, and list what did not pass at once [RUNS=10 LEVELS=unit,wine]
+	$(PYTHON) scripts/repeat_tests.py --runs $(or $(RUNS),10) -- $(if $(LEVELS),--levels $(LEVELS))
 
 test-unit: native ## pure logic only
 	$(BIN)/pytest tests/unit -n auto

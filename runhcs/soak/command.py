@@ -134,14 +134,20 @@ def _write(path: str, text: str) -> None:
 
 
 class _Progress:
-    """A line on stderr: on a terminal it is replaced every second, elsewhere there is one a minute."""
+    """A line on stderr: on a terminal it is replaced every second, elsewhere there is one a minute. A problem has
+    a line of its own at once: the run may take hours more."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._next = 0.0
+        self._shown = 0
 
     def __call__(self, soak: Soak, seconds: float) -> None:
         now = time.monotonic()
+        for problem in soak.outcome.problems[self._shown :]:
+            self._shown += 1
+            self.end()
+            console.show(f"{console.age(seconds)}: problem: {problem}", to_stderr=True)
         if now < self._next:
             return
         self._next = now + (STATUS_SECONDS if self._is_terminal else LINE_SECONDS)

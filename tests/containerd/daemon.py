@@ -58,7 +58,16 @@ NETWORK_HOLDER = ("unshare", "--net", "--ipc", "sh", "-c", "ip link set lo up &&
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
+# By default containerd kills a `delete` after five seconds, and takes a shim for dead that does not answer for five
+# seconds after a restart. Whether a busy machine is fast enough is not what these tests test.
+SHIM_TIMEOUTS = {"cleanup": "60s", "load": "60s", "shutdown": "30s"}
 COMMAND_TIMEOUT = 60.0
+
+
+def shim_timeouts() -> str:
+    """A section of containerd's configuration."""
+    values = [f'"io.containerd.timeout.shim.{name}" = "{value}"\n' for name, value in SHIM_TIMEOUTS.items()]
+    return "".join(["[timeouts]\n", *values])
 
 
 class Containerd:
@@ -74,9 +83,10 @@ class Containerd:
         log_level: str = "debug",
         own_network: bool = False,
         tracing: str = "",
+        has_default_timeouts: bool = False,
     ) -> None:
         """`own_network`: run it in a network namespace of its own, for networks of CNI. `tracing`: the endpoint of an
-        OTLP receiver, over HTTP."""
+        OTLP receiver, over HTTP. `has_default_timeouts`: containerd's own instead of SHIM_TIMEOUTS."""
         self.version = version
         self.programs = VERSIONS[version]
         assert (self.programs / "containerd").exists(), (
@@ -97,6 +107,7 @@ class Containerd:
             "RUNHCS_SOCKET_DIR": str(self.sockets),
         }
         self._tracing = bool(tracing)
+        self._has_default_timeouts = has_default_timeouts
         if tracing:
             self.env |= {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": tracing,
@@ -131,6 +142,7 @@ class Containerd:
             f"disabled_plugins = [{listed}]\n"
             f'[grpc]\naddress = "{self.address}"\n'
             f'[debug]\naddress = "{self.directory / "debug.sock"}"\n'
+            f"{'' if self._has_default_timeouts else shim_timeouts()}"
             f"{more}\n"
         )
 

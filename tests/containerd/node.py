@@ -247,4 +247,5 @@ class Node:
         try:
             eventually(clean, "no leaked resource", CLEAN_TIMEOUT)
         except AssertionError:
-            raise AssertionError(f"leaked: {leaked}\n{self.containerd.log()}") from None
+            # Far back: the leak began before the wait for the cleanup, which writes many lines too.
+            raise AssertionError(f"leaked: {leaked}\n{self.containerd.log(lines=1000)}") from None

@@ -20,12 +20,13 @@ CALL_TIMEOUT = 60.0
 
 
 @pytest.fixture
-def slow_node(node: Node, tmp_path: Path) -> Iterator[Node]:
+def slow_node(version: str, tmp_path: Path) -> Iterator[Node]:
+    node = Node(version, has_default_timeouts=True)
     profile = tmp_path / "slow.toml"
     profile.write_text(SLOW)
     node.emulator.control("profile", path=str(profile))
     yield node
-    node.emulator.control("profile", clear=True)
+    node.stop()
 
 
 def test_lifecycle_with_slow_hcs_calls(slow_node: Node) -> None:
@@ -34,6 +35,7 @@ def test_lifecycle_with_slow_hcs_calls(slow_node: Node) -> None:
     result = node.run(name, node.spec("cmd", "/c", "echo slowly & exit 3"), "--rm")
     assert (result.returncode, result.stdout.split()) == (3, ["slowly"])
     node.events.expect(name, [f"{topic} {name}" for topic in ("create", "start", "exit", "delete")])
+    node.expect_clean()
 
 
 @pytest.mark.parametrize("moment", [0.3, 0.9, 1.6])
@@ -75,3 +77,4 @@ def test_calls_during_slow_hcs_calls(slow_node: Node) -> None:
             assert node.status(name) in ("CREATED", "RUNNING")
         assert started.result() > 0
     node.remove(name)
+    node.expect_clean()

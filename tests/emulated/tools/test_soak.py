@@ -165,6 +165,8 @@ def test_lost_event_is_found(emulator: Emulator, directory: Path) -> None:
     assert lossy.lost and code == 1 and not results["passed"], output
     expected = f"the events of {lossy.lost[0]} are create, start, delete "
     assert any(expected in problem for problem in results["problems"]), output
+    # It is shown when it happens, and at the end.
+    assert output.count(expected) >= 2, output
     expect_nothing_left(emulator)
 
 
