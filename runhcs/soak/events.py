@@ -1,20 +1,25 @@
 """The events of all shims of a soak: every process must have its own, once, in order, and with its exit status.
 
-A shim sends an event again if it got no response. So the last event before a restart of containerd may come twice.
+A shim sends an event again if it got no response. So the last event before a restart of containerd may come twice, and
+on a busy machine also one whose response was late.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 
 from runhcs.shim_driver import EventEndpoint
 from runhcs.task_events import exec_of, read
+from shim.api.events_ttrpc import ForwardRequest
 from shim.ttrpc.server import Call
 
 #: Longer than the pause between two attempts of a shim to send events to a containerd that restarts.
 TIMEOUT = 30.0
+#: A shim waits so long for a response: shim.task.events.transports.TIMEOUT.
+RESPONSE_SECONDS = 5.0
 #: The last events of so many processes are remembered when they are settled: more than can be repeated at a time.
 RECENT = 512
 #: A kind, and the exit status if it has one.
@@ -36,12 +41,12 @@ def exec_events(status: int) -> list[Event]:
 class EventAccounts(EventEndpoint):
     def __init__(self, address: str) -> None:
         self.count = 0
-        #: Events that came again after a restart.
+        #: Events that came again after a restart, or after a late response.
         self.repeated = 0
         self._restarts = 0
         self._received: dict[tuple[str, str], list[Event]] = {}
-        #: The last event of a process, and the number of restarts before it.
-        self._last: dict[tuple[str, str], tuple[Event, int]] = {}
+        #: The last event of a process, the number of restarts before it, and when it happened, in seconds.
+        self._last: dict[tuple[str, str], tuple[Event, int, float]] = {}
         self._settled: deque[tuple[str, str]] = deque()
         self._ended: set[str] = set()
         self._changed = threading.Condition()
@@ -50,19 +55,25 @@ class EventAccounts(EventEndpoint):
     def _forward(self, call: Call) -> bytes:
         found = read(call.payload)
         if found is not None:
-            self._record((found[1].container_id, exec_of(found[1])), (found[0], getattr(found[1], "exit_status", None)))
+            envelope = ForwardRequest.decode(call.payload).envelope
+            stamp = None if envelope is None else envelope.timestamp
+            event = (found[0], getattr(found[1], "exit_status", None))
+            at = 0.0 if stamp is None else stamp.seconds + stamp.nanos / 1e9
+            self._record((found[1].container_id, exec_of(found[1])), event, at)
         return b""
 
-    def _record(self, key: tuple[str, str], event: Event) -> None:
+    def _record(self, key: tuple[str, str], event: Event, at: float) -> None:
         with self._changed:
             if key[0] in self._ended:
                 return
-            last, restarts = self._last.get(key, (None, 0))
-            if last == event and restarts != self._restarts:
+            last, restarts, last_at = self._last.get(key, (None, 0, 0.0))
+            # One that is published twice has two times.
+            is_late = 0 < at == last_at and time.time() - at >= RESPONSE_SECONDS
+            if last == event and (restarts != self._restarts or is_late):
                 self.repeated += 1
                 return
             self.count += 1
-            self._last[key] = (event, self._restarts)
+            self._last[key] = (event, self._restarts, at)
             self._received.setdefault(key, []).append(event)
             self._changed.notify_all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,12 +13,13 @@ import pytest
 
 from runhcs.__main__ import build_parser
 from runhcs.soak import report
-from runhcs.soak.events import AccountError, EventAccounts, exec_events, task_events
+from runhcs.soak.events import RESPONSE_SECONDS, AccountError, EventAccounts, exec_events, task_events
 from runhcs.soak.run import Outcome, Plan
 from runhcs.soak.samples import LEAST_SAMPLES, trend
 from runhcs.task_events import KINDS, SERVICE, TASKS
 from shim.api.events_ttrpc import Envelope, ForwardRequest
 from shim.api.wellknown import Any as PackedAny
+from shim.api.wellknown import Timestamp
 from shim.platform import endpoint
 from shim.ttrpc.client import Client
 
@@ -72,9 +74,12 @@ def accounts(tmp_path: Path) -> Iterator[tuple[EventAccounts, Client]]:
     accounts.close()
 
 
-def forward(client: Client, kind: str, **fields: Any) -> None:
+def forward(client: Client, kind: str, at: float = 0.0, **fields: Any) -> None:
+    """`at`: when it happened, in seconds; 0.0: not told."""
     event = KINDS[kind](container_id="c1", **fields)
-    envelope = Envelope(topic=TASKS + kind, event=PackedAny(type_url=event.FULL_NAME, value=event.encode()))
+    packed = PackedAny(type_url=event.FULL_NAME, value=event.encode())
+    stamp = Timestamp(seconds=int(at), nanos=int(at % 1 * 1e9)) if at else None
+    envelope = Envelope(timestamp=stamp, topic=TASKS + kind, event=packed)
     client.call(SERVICE, "Forward", ForwardRequest(envelope=envelope).encode(), timeout=10)
 
 
@@ -112,6 +117,29 @@ def test_repeated_event_is_unexpected(accounts: tuple[EventAccounts, Client]) ->
     received.settle("c1", task_events(0))
     forward(client, "delete")
     assert received.unexpected() == ["c1: delete 0"]
+
+
+def test_event_whose_response_was_late_may_come_again(accounts: tuple[EventAccounts, Client]) -> None:
+    received, client = accounts
+    happened = time.time() - 2 * RESPONSE_SECONDS
+    forward(client, "create", happened)
+    forward(client, "create", happened)
+    forward(client, "start", happened)
+    forward(client, "exit", happened, id="c1", exit_status=3)
+    forward(client, "delete", happened, id="c1", exit_status=3)
+    received.settle("c1", task_events(3))
+    assert received.repeated == 1 and received.unexpected() == []
+
+
+@pytest.mark.parametrize("times", [(0.0, 0.0), (10.0, 10.1)], ids=["in time", "published twice"])
+def test_event_that_comes_twice_is_an_error(accounts: tuple[EventAccounts, Client], times: tuple[float, float]) -> None:
+    received, client = accounts
+    now = time.time()
+    for ago in times:
+        forward(client, "create", now - ago)
+    with pytest.raises(AccountError, match="create, create"):
+        received.settle("c1", task_events(3, is_started=False), timeout=0.1)
+    assert received.repeated == 0
 
 
 def test_last_event_before_a_restart_may_come_again(accounts: tuple[EventAccounts, Client]) -> None:
