@@ -53,7 +53,7 @@ bool write_stdout(const void *data, size_t length) {
 bool write_file(const char *name, const char *content) {
     char temporary[64];
     snprintf(temporary, sizeof temporary, ".%s", name);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
     bool written = write_all(fd, content, strlen(content));

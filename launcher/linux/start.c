@@ -196,7 +196,7 @@ static bool launch_daemon(const struct settings *settings, struct daemon *daemon
     if (daemon->listener < 0)
         return false;
     snprintf(text, sizeof text, SCHEME "%s", address->sun_path);
-    daemon->panic_log = open("panic.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    daemon->panic_log = open("panic.log", O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (daemon->panic_log >= 0 && write_file("address", text))
         pid = shared != NULL ? shared_join(link, daemon, argc, argv)
                              : start_daemon(settings, daemon, standby, &link, argc, argv, is_spare);

@@ -87,10 +87,11 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_atomic(path: str, data: bytes) -> None:
-    """Write a file atomically: readers see all of it or none, even after a crash. A link is replaced, not followed."""
+    """Write a file atomically: readers see all of it or none, even after a crash. A link is replaced, not followed, and
+    a FIFO not waited for."""
     directory, _, name = path.rpartition("/")
     temporary = f"{directory}/.{name}"
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | _NO_LINK
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_NONBLOCK | posix.O_CLOEXEC | _NO_LINK
     descriptor = posix.open(temporary, flags, 0o600)
     try:
         try:
@@ -104,9 +105,9 @@ def write_atomic(path: str, data: bytes) -> None:
 
 
 def create(path: str) -> int:
-    """Create an empty file for appending; the caller owns the descriptor. A link in its place is refused."""
-    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND | posix.O_CLOEXEC | _NO_LINK
-    return posix.open(path, flags, 0o600)
+    """Create an empty file for appending; the caller owns the descriptor. A link or a FIFO in its place is refused."""
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_APPEND | posix.O_NONBLOCK | posix.O_CLOEXEC
+    return posix.open(path, flags | _NO_LINK, 0o600)
 
 
 def write_created(descriptor: int, data: bytes) -> None:

@@ -70,6 +70,14 @@ def test_config_that_is_no_file_is_rejected(binary: Binary) -> None:
     assert "not a regular file" in refused(binary, bundle, *binary.flags(), "start")
 
 
+@pytest.mark.parametrize("name", ["panic.log", ".address", ".shim.pid"])
+def test_fifo_in_the_bundle_does_not_block_start(binary: Binary, name: str) -> None:
+    bundle = binary.bundle()
+    os.mkfifo(bundle / name)
+    done = binary.run(*binary.flags(), "start", cwd=bundle)
+    assert done.returncode == 0 or len(done.stderr.splitlines()) == 1, done
+
+
 RUNHCS = "containerd.runhcs.v1.Options"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,3 +133,30 @@ def test_disk_of_an_image_that_is_replaced_is_not_copied(tmp_path: Path, outside
     with pytest.raises(OSError):
         boot_files.BootFiles(str(tmp_path), str(template), str(scratch)).prepare()
     assert not scratch.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        (FILE, lambda bundle: files.append(f"{bundle}/{FILE}", b"x")),
+        (".exit", lambda bundle: exit_record.write(str(bundle), 1, 2, 3, 4)),
+        ("panic.log", lambda bundle: files.create(f"{bundle}/panic.log")),
+        ("log", _writes_log),
+    ],
+)
+def test_fifo_in_a_bundle_does_not_block_a_write(bundle: Path, name: str, write: Callable[[Path], object]) -> None:
+    os.mkfifo(bundle / name)
+    failed: list[OSError] = []
+
+    def run() -> None:
+        try:
+            write(bundle)
+        except OSError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    # containerd reads the log from a FIFO: who writes to it does not wait for a reader either.
+    assert bool(failed) == (name != "log")
