@@ -117,7 +117,10 @@ class Groups:
 
 
 def kill_and_remove(paths: Sequence[str], deadline: float) -> None:
-    """Kill all processes of these cgroups and remove them. Raises OSError after the deadline."""
+    """Kill all processes of these cgroups and remove them. Raises OSError after the deadline, and if one is not of a
+    job: a ledger may be damaged or forged, and a cgroup may be that of the whole system."""
+    if other := [path for path in paths if path and not _is_of_job(path)]:
+        raise OSError(22, "not a cgroup of a job", other[0])
     left = [path for path in paths if path and os.path.isdir(path)]
     found = list(left)
     while left:
@@ -133,6 +136,12 @@ def kill_and_remove(paths: Sequence[str], deadline: float) -> None:
     for path in found:  # and their parents, if they are empty
         above = os.path.dirname(path)
         _ = _removed(above) and _removed(os.path.dirname(above))
+
+
+def _is_of_job(path: str) -> bool:
+    """As `Groups.paths` names them."""
+    first, *parts = path.split("/")
+    return len(parts) > 3 and not first and parts[-3] == SUBTREE and all(part not in ("", "..") for part in parts)
 
 
 def _hierarchies() -> tuple[dict[str, str], str]:

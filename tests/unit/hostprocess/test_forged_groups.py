@@ -1,0 +1,32 @@
+"""`delete` kills the control groups that a ledger lists for a job, and no others."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from shim.platform.linux import job_cgroups
+
+
+@pytest.mark.parametrize(
+    "name", ["system.slice", "runhcs-jobs", "runhcs-jobs/machine", "runhcs-jobs/machine/c1/..", "runhcs-jobs/../a/b"]
+)
+def test_group_that_is_not_of_a_job_is_not_killed(tmp_path: Path, name: str) -> None:
+    group = tmp_path / "cgroup" / name
+    group.mkdir(parents=True, exist_ok=True)
+    (group / "cgroup.kill").write_text("")
+    with pytest.raises(OSError, match="not a cgroup of a job"):
+        job_cgroups.kill_and_remove(["", f"{tmp_path}/cgroup/{name}"], time.monotonic() + 60)
+    assert (group / "cgroup.kill").read_text() == ""
+
+
+@pytest.mark.parametrize("path", ["/", "relative/runhcs-jobs/machine/c1", "/sys/fs/cgroup"])
+def test_path_that_is_not_of_a_job_is_refused(path: str) -> None:
+    with pytest.raises(OSError, match="not a cgroup of a job"):
+        job_cgroups.kill_and_remove([path], time.monotonic() + 60)
+
+
+def test_groups_of_a_job_are_accepted() -> None:
+    job_cgroups.kill_and_remove(["", *job_cgroups.Groups("c1-none").paths()], time.monotonic() + 60)
