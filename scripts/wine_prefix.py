@@ -135,6 +135,12 @@ class Prefix:
         if self._reaper is not None:
             self._reaper.communicate(timeout=2 * STOP_TIMEOUT)
 
+    @property
+    def server_pid(self) -> int:
+        """The pid of the wineserver, between `start` and `stop`."""
+        assert self._server is not None
+        return self._server.pid
+
     def kill_remaining(self) -> None:
         """Kill the processes that still run, with or without their wineserver."""
         for pid in self.processes():

@@ -17,6 +17,6 @@ A measure with its own command line, which needs no node, has `add_arguments(par
 
 Modules that are no measures: `lifecycle` (one lifecycle, for `lifecycles` and `phases`), `starts` (one start, for
 `start_formats` and `loaded_start`), `call_session` (for `later_calls`), `pods` (for `scaling` and `pod_calls`),
-`overhead`, `wine_costs` and `wine_driver` (for `wine` and `wine_scaling`), `relay_process`, `ttrpc_server`,
-`wine_lifecycles` and `wine_pods` (processes that measures start).
+`overhead`, `wine_costs`, `wine_driver` and `wine_client` (for `wine` and `wine_scaling`), `relay_process`,
+`ttrpc_server`, `wine_lifecycles` and `wine_pods` (processes that measures start).
 """

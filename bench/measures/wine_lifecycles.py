@@ -63,13 +63,22 @@ def run_exec(task: Any, process: dict[str, Any]) -> None:
         raise RuntimeError(f"the exec has exit status {status}")
 
 
+def connect(client: Any, shim: Any) -> Any:
+    """A new connection, and its first call."""
+    task = client.connect(shim)
+    task.connect()
+    return task
+
+
 def run_lifecycle(events: Any, request: dict[str, Any]) -> dict[str, Any]:
+    client = importlib.import_module("bench.measures.wine_client")
     scenarios = importlib.import_module("tests.wine.shim_scenarios")
     shim, fields = create_shim(request, events)
     shim.environment.update(request["environment"])
     steps = Steps()
-    task = steps.measure("start", shim.start)
-    steps.measure("Connect", task.connect)
+    options = fields["options"].encode() if fields else b""
+    steps.measure("start", lambda: client.start(shim, options))
+    task = steps.measure("Connect", lambda: connect(client, shim))
     steps.measure("Create", lambda: task.create(**fields))
     steps.measure("Start", task.start)
     steps.measure("State", task.state)
@@ -84,6 +93,7 @@ def run_lifecycle(events: Any, request: dict[str, Any]) -> dict[str, Any]:
     steps.measure("Wait", task.wait)
     steps.measure("Delete", task.delete)
     scenarios.shut_down(task)
+    task.client.close()
     if not shim.wait_exited():
         raise TimeoutError(f"the shim of {request['id']} does not exit")
     steps.measure("delete", shim.delete)

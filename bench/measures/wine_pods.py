@@ -3,7 +3,8 @@
 A JSON line on stdin is a request, a line on stdout its response; an error is {"error": text}.
 
 - {"start": {"program", "directory", "id", "scope", "command", "environment"}} starts a pod, a sandbox and a container
-  with this command. The response has the pipe of its shim, and the seconds until the sandbox and the container run.
+  with this command. The response has the pipe of its shim, and three times in seconds since the epoch: the begin of
+  `start`, and when the sandbox and the container run.
 - {"stats": [ID, …], "seconds"} calls Stats of sandbox and container of each pod, evenly over the seconds. The
   response has the seconds until the last response.
 - {"output": [ID, …], "program", "size"} runs the writer of wine_program.c as another process of each container, and its
@@ -30,45 +31,6 @@ KILL = 9
 READER_TIMEOUT = 150.0
 
 
-class Connection:
-    """A ttrpc client without a thread, since Wine gives every thread a megabyte: one call at a time."""
-
-    def __init__(self, address: str) -> None:
-        pipe = importlib.import_module("shim.platform.windows.pipe")
-        self._core = importlib.import_module("shim.ttrpc.core")
-        self._envelope = importlib.import_module("shim.ttrpc.envelope")
-        self._status = importlib.import_module("shim.ttrpc.status")
-        self._stream = pipe.PipeStream(pipe.dial(address, 30.0), 60.0)
-        self._next = 1
-        self._received = b""
-
-    def call(self, service: str, method: str, payload: bytes, timeout: float | None = None) -> bytes:
-        stream, self._next = self._next, self._next + 2
-        route = self._envelope.encode_route(service, method)
-        request = self._envelope.encode_request(route, payload, int((timeout or 60.0) * 1e9))
-        self._stream.sendall(self._core.encode_frame(stream, self._core.REQUEST, 0, request))
-        header = self._read(self._core.HEADER)
-        size, answered = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:8], "big")
-        code, text, response = self._envelope.decode_response(self._read(size))
-        if answered != stream:
-            raise RuntimeError(f"{method}: response to stream {answered}, not {stream}")
-        if code:
-            raise self._status.StatusError(code, text)
-        return bytes(response)
-
-    def _read(self, size: int) -> bytes:
-        while len(self._received) < size:
-            data = self._stream.recv(1 << 16)
-            if not data:
-                raise self._status.ClosedError("the shim has closed the connection")
-            self._received += data
-        found, self._received = self._received[:size], self._received[size:]
-        return found
-
-    def close(self) -> None:
-        self._stream.release()
-
-
 class Pod:
     """A sandbox and its container."""
 
@@ -81,11 +43,12 @@ class Pod:
 
     def start(self) -> dict[str, Any]:
         sandbox, container = self._shim(self.id, "sandbox"), self._shim(f"{self.id}-1", "container")
-        begin = time.perf_counter()
-        self._run(sandbox)
-        running = time.perf_counter()
-        self._run(container)
-        return {"pipe": sandbox.address, "sandbox": running - begin, "pod": time.perf_counter() - begin}
+        epoch = time.time() - time.perf_counter()
+        times = [time.perf_counter()]
+        for shim in (sandbox, container):
+            self._run(shim)
+            times.append(time.perf_counter())
+        return {"pipe": sandbox.address, "times": [epoch + one for one in times]}
 
     @property
     def container(self) -> Any:
@@ -105,12 +68,9 @@ class Pod:
         return shim
 
     def _run(self, shim: Any) -> None:
-        client = importlib.import_module("runhcs.task_client")
-        done = shim.command("start")
-        if done.returncode:
-            raise RuntimeError((done.stderr + done.stdout).decode(errors="replace"))
-        shim.address = done.stdout.decode().strip()
-        task = client.TaskClient(Connection(shim.address), shim.id, shim.bundle)
+        client = importlib.import_module("bench.measures.wine_client")
+        client.start(shim)
+        task = client.connect(shim)
         self.tasks.append(task)
         task.connect()
         task.create()

@@ -1,28 +1,33 @@
 """Many pods with the Windows shim, for each shim scope, beside Microsoft's Go shim: all under Wine, on one emulator.
 
-A pod is a sandbox and one container; with process isolation a sandbox has no process. Pods are started one after the
-other and keep running. At each number of pods all candidates are measured in turn: time and private memory per pod. At
-the highest number also State with sixteen callers that each call all pods in turn, over one connection to each pod; the
-output of sixteen containers at once; and the CPU time of all shims while Stats of every sandbox and container is called
-once in ten seconds. Callers, writers and readers are programs in C.
+A pod is a sandbox and one container, each with a process. Pods are started one after the other and keep running. At
+each number of pods all candidates are measured in turn: time and private memory per pod. At the highest number also
+State with sixteen callers that each call all pods in turn, over one connection to each pod; the output of sixteen
+containers at once; and the CPU time of all shims while Stats of every sandbox and container is called once in ten
+seconds. Callers, writers and readers are programs in C.
 
-A candidate is stopped at the number of pods at which less than 2 GiB of memory would be left.
+Each pod takes about 55 file descriptors of Wine's server, besides memory. When one of the two runs short, candidates
+are left out: first the shim of one pod, which `wine` measures too, then the scope `node`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import resource
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bench.harness.context import RunContext
-from bench.harness.goals import WINE_NAMESPACE, WINE_NODE
+from bench.harness.goals import WINE_COLD, WINE_NAMESPACE, WINE_NODE
 from bench.harness.process_stats import total_stats
 from bench.harness.sizes import count
 from bench.measures import wine, wine_costs
+from bench.measures.overhead import Interval, hcs_intervals, overhead_seconds
 from bench.measures.pods import MIN_AVAILABLE_KB, available_memory
 from bench.measures.scaling import SETTLE_SECONDS
 from bench.measures.wine_costs import CALLERS, PROGRAM, ProgramError
@@ -33,6 +38,9 @@ CALLS = 200  # of each caller
 OUTPUT_MIB = 16
 STATS_SECONDS = 10.0
 EXIT_TIMEOUT = 60.0
+# For the connections of the programs that call and write.
+MIN_DESCRIPTORS = 1500
+LEFT_OUT_FIRST = (WINE_COLD, WINE_NODE, WINE_NAMESPACE)
 
 
 class PodError(Exception):
@@ -80,6 +88,14 @@ class Pods:
         self._context = context
         self._driver = driver
         self._machine = driver.machine
+        #: Begin and end of the start of pods, in seconds since the epoch.
+        self._pods_times: list[Interval] = []
+
+    def leave_out(self, reason: str) -> None:
+        """Ends its pods, so that the others have what they took."""
+        self._context.run.skip("wine_scaling", f"{self.name}: stopped at {len(self.pipes)} pods, since {reason}")
+        self.attempt(self.stop)
+        self.is_left_out = True
 
     def attempt(self, action: Callable[[], None]) -> None:
         """A failure is a violation."""
@@ -93,12 +109,6 @@ class Pods:
 
     def grow(self, number: int) -> None:
         """Starts a pod on the way to this number of pods. Raises PodError."""
-        if (available := available_memory()) < MIN_AVAILABLE_KB:
-            reason = f"{available >> 10} MiB of memory were available"
-            self._context.run.skip("wine_scaling", f"{self.name}: stopped at {len(self.pipes)} pods, since {reason}")
-            self.is_left_out = True
-            self.stop()
-            return
         name = f"{self.shim.file.parent.name}-{len(self.pipes) + 1}"
         directory = self._machine.drive / "bench" / name
         directory.mkdir(parents=True)
@@ -109,10 +119,19 @@ class Pods:
             }
         )  # fmt: skip
         self.pipes[name] = found["pipe"]
-        self._add("start to running of a sandbox", "ms", "latency", found["sandbox"] * 1e3)
-        self._add("start to running of a pod", "ms", "latency", found["pod"] * 1e3)
+        begin, sandbox, end = found["times"]
+        self._add("start to running of a sandbox", "ms", "latency", (sandbox - begin) * 1e3)
+        self._add("start to running of a pod", "ms", "latency", (end - begin) * 1e3)
+        self._pods_times.append((begin, end))
         series = self._context.run.series("time per pod", "ms", "pods", kind="latency", profile=PROFILE)
-        series.add(self.name, number, found["pod"] * 1e3)
+        series.add(self.name, number, (end - begin) * 1e3)
+
+    def add_overheads(self, hcs: Sequence[Interval]) -> None:
+        """Of all pods that were started so far."""
+        for begin, end in self._pods_times:
+            seconds = overhead_seconds(hcs, begin, end)
+            self._add("start to running of a pod without HCS", "ms", "latency", seconds * 1e3)
+        self._pods_times.clear()
 
     def add_memory(self) -> None:
         count, stats = len(self.pipes), total_stats(self.processes())
@@ -172,18 +191,24 @@ def measure(context: RunContext, arguments: argparse.Namespace) -> None:
         shims = candidates(machine)
         wine.add_candidates(context, shims)
         with PodDriver(machine) as driver:
-            scale(context, [Pods(context, driver, shim) for shim in shims], arguments)
+            scale(context, [Pods(context, driver, shim) for shim in shims], arguments, machine)
 
 
-def scale(context: RunContext, pods: Sequence[Pods], arguments: argparse.Namespace) -> None:
+def scale(context: RunContext, pods: Sequence[Pods], arguments: argparse.Namespace, machine: Any) -> None:
     started = 0
     for number in arguments.pods:
         for one, _ in context.rounds(f"{number} pods", pods, number - started, warm_up=0):
+            if not one.is_left_out and (reason := shortage(machine)):
+                least_important(pods).leave_out(reason)
             one.attempt(partial(one.grow, number))
         started = number
         time.sleep(SETTLE_SECONDS)
         for one in pods:
             one.attempt(one.add_memory)
+    journal = Path(machine.environment["HCS_EMULATOR_JOURNAL"])
+    hcs = sorted(hcs_intervals(journal.read_text().splitlines())) if journal.exists() else []
+    for one in pods:
+        one.add_overheads(hcs)
     for stage, action, rounds in (
         ("State calls", Pods.call_state, arguments.call_rounds),
         ("output", Pods.write_output, arguments.output_rounds),
@@ -193,6 +218,26 @@ def scale(context: RunContext, pods: Sequence[Pods], arguments: argparse.Namespa
             one.attempt(partial(action, one))
     for one in pods:
         one.attempt(one.stop)
+
+
+def shortage(machine: Any) -> str:
+    """Why no more pods can be started; "" if they can."""
+    if (available := available_memory()) < MIN_AVAILABLE_KB:
+        return f"{available >> 10} MiB of memory were available"
+    used, limit = descriptors(machine.wine.server_pid)
+    return f"Wine's server had {used} of {limit} file descriptors" if used > limit - MIN_DESCRIPTORS else ""
+
+
+def descriptors(pid: int) -> tuple[int, int]:
+    """How many a process has, and may have."""
+    used = len(os.listdir(f"/proc/{pid}/fd"))
+    return used, resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
+
+
+def least_important(pods: Sequence[Pods]) -> Pods:
+    """The next one to leave out."""
+    left = [one for one in pods if not one.is_left_out]
+    return min(left, key=lambda one: LEFT_OUT_FIRST.index(one.name) if one.name in LEFT_OUT_FIRST else len(pods))
 
 
 def candidates(machine: Any) -> list[Shim]:

@@ -51,8 +51,9 @@ def test_scaling_has_every_measure_of_each_scope(tmp_path: Path) -> None:
     run = bench(tmp_path, "wine_scaling", "--pods", "2,3", *rounds)
     found = candidates(run)
     for name in (
-        "start to running of a pod", "memory per pod of 2", "memory per pod of 3", "State, 16 callers over 3 pods",
-        "output of 16 containers", "CPU of 3 pods with Stats every 10 s",
+        "start to running of a pod", "start to running of a pod without HCS", "memory per pod of 2",
+        "memory per pod of 3", "State, 16 callers over 3 pods", "output of 16 containers",
+        "CPU of 3 pods with Stats every 10 s",
     ):  # fmt: skip
         assert found[f"wine: {name}"] == {WINE_COLD, WINE_NAMESPACE, WINE_NODE, WINE_GO}, name
     (threads,) = [one for one in run.measures if one.name == "threads per pod of 3"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.harness.context import RunContext
-from bench.harness.goals import WINE_GO, WINE_NODE
+from bench.harness.goals import WINE_COLD, WINE_GO, WINE_NODE
 from bench.harness.progress import Progress
 from bench.measures import wine, wine_scaling
 from bench.measures.wine_driver import Shim, wine_processes
@@ -28,10 +30,14 @@ class FakeDriver:
     """Answers the requests of Pods; `fails` names a request that fails."""
 
     def __init__(self, directory: Path) -> None:
-        self.machine = argparse.Namespace(drive=directory, prefix=directory)
+        self.journal = directory / "journal"
+        self.machine = argparse.Namespace(
+            drive=directory, prefix=directory, environment={"HCS_EMULATOR_JOURNAL": str(self.journal)},
+            wine=argparse.Namespace(server_pid=os.getpid()),
+        )  # fmt: skip
         self.requests: list[dict[str, Any]] = []
         self.fails = ""
-        self.response = {"pipe": r"\\.\pipe\x", "sandbox": 0.5, "pod": 0.75, "bytes": 0, "seconds": 20.0}
+        self.response = {"pipe": r"\\.\pipe\x", "times": [1.0, 1.5, 1.75], "bytes": 0, "seconds": 20.0}
 
     def request(self, **request: Any) -> dict[str, Any]:
         self.requests.append(request)
@@ -121,7 +127,7 @@ def test_cpu_time_is_of_other_processes(daemon: int) -> None:
 def test_pods_of_candidates_are_interleaved(context: RunContext, tmp_path: Path) -> None:
     driver = FakeDriver(tmp_path)
     names = ("one", "two", "three")
-    wine_scaling.scale(context, [pods(context, driver, name) for name in names], sizes())
+    wine_scaling.scale(context, [pods(context, driver, name) for name in names], sizes(), driver.machine)
     started = [one["start"]["id"].partition("-")[0] for one in driver.requests if "start" in one]
     assert [{*started[at : at + 3]} for at in range(0, 9, 3)] == [{*names}] * 3
     assert all(samples(context, "start to running of a pod")[name] == [750.0] * 3 for name in names)
@@ -136,7 +142,8 @@ def test_pods_of_candidates_are_interleaved(context: RunContext, tmp_path: Path)
 def test_candidate_that_fails_is_left_out(context: RunContext, tmp_path: Path) -> None:
     bad, good = FakeDriver(tmp_path), FakeDriver(tmp_path)
     bad.fails = "start"
-    wine_scaling.scale(context, [pods(context, bad, "bad"), pods(context, good, "good")], sizes(stats_rounds=2))
+    both = [pods(context, bad, "bad"), pods(context, good, "good")]
+    wine_scaling.scale(context, both, sizes(stats_rounds=2), good.machine)
     assert [(one.candidate, one.text) for one in context.run.violations] == [("bad", "start failed")]
     assert len(bad.requests) == 1
     assert list(samples(context, "CPU of 3 pods with Stats every 10 s")) == ["good"]
@@ -144,17 +151,46 @@ def test_candidate_that_fails_is_left_out(context: RunContext, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("without_settling")
-def test_candidate_stops_before_memory_runs_out(
+def test_least_important_candidate_is_left_out_before_memory_runs_out(
     context: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = FakeDriver(tmp_path)
-    monkeypatch.setattr(
-        wine_scaling, "available_memory", lambda: wine_scaling.MIN_AVAILABLE_KB - len(driver.requests) // 2
-    )
-    wine_scaling.scale(context, [pods(context, driver)], sizes(call_rounds=1))
-    assert [sorted(one) for one in driver.requests] == [["start"], ["start"], ["stop"], ["stop"]]
-    assert "stopped at 2 pods" in context.run.skipped[0].reason
-    assert context.run.violations == [] and not samples(context, "State, 16 callers over 3 pods")
+    found = [pods(context, driver, name) for name in (WINE_COLD, WINE_NODE, WINE_GO)]
+
+    def available() -> int:
+        """Enough for six pods."""
+        return wine_scaling.MIN_AVAILABLE_KB - sum(len(one.pipes) for one in found) // 6
+
+    monkeypatch.setattr(wine_scaling, "available_memory", available)
+    wine_scaling.scale(context, found, sizes(stats_rounds=1), driver.machine)
+    assert [one.name for one in found if one.is_left_out] == [WINE_COLD]
+    (skipped,) = context.run.skipped
+    assert f"{WINE_COLD}: stopped at 2 pods, since 2047 MiB of memory were available" in skipped.reason
+    stopped = [one["stop"] for one in driver.requests if "stop" in one]
+    assert len(stopped) == 8 and {one.rpartition("-")[0] for one in stopped[:2]} == {WINE_COLD}
+    assert set(samples(context, "CPU of 3 pods with Stats every 10 s")) == {WINE_NODE, WINE_GO}
+    assert context.run.violations == []
+
+
+def test_shortage_of_descriptors_of_the_wine_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = FakeDriver(tmp_path).machine
+    monkeypatch.setattr(wine_scaling, "available_memory", lambda: 100 << 20)
+    used, limit = wine_scaling.descriptors(os.getpid())
+    assert used > 2 and limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    monkeypatch.setattr(wine_scaling, "MIN_DESCRIPTORS", limit - used - 10)
+    assert wine_scaling.shortage(machine) == ""
+    monkeypatch.setattr(wine_scaling, "MIN_DESCRIPTORS", limit)
+    assert "file descriptors" in wine_scaling.shortage(machine)
+
+
+@pytest.mark.usefixtures("without_settling")
+def test_start_of_a_pod_without_hcs(context: RunContext, tmp_path: Path) -> None:
+    driver = FakeDriver(tmp_path)
+    call = {"time": "1970-01-01T00:00:01.200000Z", "call": "HcsCreateProcess", "arguments": {}, "duration_us": 300_000}
+    driver.journal.write_text(json.dumps(call) + "\n")
+    wine_scaling.scale(context, [pods(context, driver)], sizes(), driver.machine)
+    assert samples(context, "start to running of a pod")[WINE_NODE] == [750.0] * 3
+    assert samples(context, "start to running of a pod without HCS")[WINE_NODE] == [pytest.approx(450.0)] * 3
 
 
 def test_missing_output_is_an_error(context: RunContext, tmp_path: Path) -> None:
