@@ -195,12 +195,20 @@ class Connection:
             self.running += 1
         try:
             workers = self.server.urgent_workers if method.is_urgent else self.server.workers
-            workers.submit(self._run, method.handler, call)
+            workers.submit(self._run, self._run_late, method.handler, call)
         except (RuntimeError, MemoryError) as error:
-            with self.lock:
-                self.running -= 1
-            call.fail(StatusError(RESOURCE_EXHAUSTED, f"no thread for this call: {error}"))
+            self._run_late(error, method.handler, call)
         return None
+
+    def _run_late(self, reason: object, handler: Callable[[Call], bytes | None], call: Call) -> None:
+        """The call had to wait for a thread. There is none if there is a reason."""
+        if reason is None and not call.done:
+            self._run(handler, call)
+            return
+        with self.lock:
+            self.running -= 1
+        if reason is not None:
+            call.fail(StatusError(RESOURCE_EXHAUSTED, f"no thread for this call: {reason}"))
 
     def _run(self, handler: Callable[[Call], bytes | None], call: Call) -> None:
         """In a worker thread."""

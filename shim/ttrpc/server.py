@@ -73,9 +73,9 @@ class Server:
             for service, methods in services.items()
             for name, method in methods.items()
         }
-        self.workers: Workers = BoundedWorkers(limit) if limit else Workers()
-        self.urgent_workers: Workers = BoundedWorkers(limit) if limit else self.workers
         self.deadlines = Deadlines()
+        self.workers: Workers = BoundedWorkers(limit, self.deadlines) if limit else Workers()
+        self.urgent_workers: Workers = BoundedWorkers(limit, self.deadlines) if limit else self.workers
         self.stopping = False
         self._report = report
         self._lock = allocate_lock()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from shim.container.ledger import FILE as LEDGER
 from shim.container.ledger import Ledger
 from shim.ttrpc import status
 from shim.ttrpc.status import ClosedError, StatusError
+from shim.ttrpc.workers import WAIT_SECONDS
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
 from tests.support.shims import Shim, Shims
@@ -135,19 +137,24 @@ def _ignore_closed(call: Any) -> None:
         pass
 
 
-def test_hanging_calls_of_pod_are_bounded_and_kill_is_not_refused(shims: Shims, emulator: Emulator) -> None:
-    first, second = run(shims, "c1"), run(shims, "c2")
-    emulator.fault("HcsGetComputeSystemProperties", delay=600)
+def hang(shim: Shim, method: str, request: Any, count: int) -> bool:
+    """Make calls at once that hang. Whether some are refused, while the threads of the others hang."""
 
-    def refused() -> bool:
-        """The caller gives up soon, but the thread of its call hangs: each attempt takes another one of the pool."""
+    def call(_: int) -> bool:
         try:
-            first.call("Pids", api.PidsRequest(id="c1"), timeout=0.05)
+            shim.call(method, request, timeout=2 * WAIT_SECONDS)
         except StatusError as error:
             return error.code == status.RESOURCE_EXHAUSTED and f"{WORKERS} calls of this pod" in error.message
         return False
 
-    eventually(refused, "a refused call")
+    with ThreadPoolExecutor(count) as pool:
+        return any(pool.map(call, range(count)))
+
+
+def test_hanging_calls_of_pod_are_bounded_and_kill_is_not_refused(shims: Shims, emulator: Emulator) -> None:
+    first, second = run(shims, "c1"), run(shims, "c2")
+    emulator.fault("HcsGetComputeSystemProperties", delay=600)
+    assert hang(first, "Pids", api.PidsRequest(id="c1"), WORKERS + 1), "a refused call"
     emulator.control("fault-clear")
     assert second.pids(), "the other pod has its own threads"
     assert first.state().id == "c1"
@@ -161,20 +168,21 @@ def test_hanging_kills_of_pod_are_bounded(shims: Shims, emulator: Emulator) -> N
     first, second = run(shims, "c1"), run(shims, "c2")
     emulator.fault("HcsTerminateComputeSystem", delay=600)
     emulator.fault("HcsTerminateProcess", delay=600)
-
-    def refused() -> bool:
-        try:
-            first.call("Kill", api.KillRequest(id="c1", signal=SIGKILL), timeout=0.05)
-        except StatusError as error:
-            return error.code == status.RESOURCE_EXHAUSTED and f"{WORKERS} calls of this pod" in error.message
-        return False
-
-    eventually(refused, "a refused Kill")
+    assert hang(first, "Kill", api.KillRequest(id="c1", signal=SIGKILL), WORKERS + 1), "a refused Kill"
     assert first.pids(), "other calls of the pod have their threads"
     emulator.control("fault-clear")
     second.kill(SIGKILL)
     assert finish(second) != 0, "the other pod has its own threads"
     first.kill_daemon()
+
+
+def test_many_calls_of_pod_at_once_are_all_answered(shims: Shims, emulator: Emulator) -> None:
+    """More than a pod has threads: those beyond wait for their turn."""
+    first, second = run(shims, "c1"), run(shims, "c2")
+    emulator.fault("HcsGetComputeSystemProperties", delay=0.1)
+    with ThreadPoolExecutor(4 * WORKERS) as pool:
+        found = list(pool.map(lambda _: len(first.pids()), range(4 * WORKERS)))
+    assert all(found) and second.pids()
 
 
 def test_process_takes_nothing_for_pods_that_ended(shims: Shims) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
 from shim import threads
 from shim.hcs_bindings import events, timers
 from shim.task.diagnostics import stacks
+from shim.ttrpc.deadlines import Deadlines
 from shim.ttrpc.workers import BoundedWorkers
 from tests.support.eventually import eventually
 
@@ -76,35 +78,139 @@ def test_stacks_of_a_pod_leave_out_others() -> None:
     assert "of pod n/a" in everything and "of pod n/b" in everything
 
 
-def test_bounded_workers_refuse_what_exceeds_the_limit() -> None:
-    workers = BoundedWorkers(2)
-    release, running = threading.Event(), threading.Semaphore(0)
+class Hanging:
+    """Functions that hang in a pool until they are released."""
 
-    def hang() -> None:
-        running.release()
-        release.wait(60)
+    def __init__(self, workers: BoundedWorkers, count: int) -> None:
+        self.release, running = threading.Event(), threading.Semaphore(0)
 
+        def hang() -> None:
+            running.release()
+            self.release.wait(60)
+
+        for _ in range(count):
+            workers.submit(hang, never)
+        for _ in range(count):
+            assert running.acquire(timeout=60)
+
+
+def never(*_: object) -> None:
+    raise AssertionError("it has not waited")
+
+
+def test_functions_beyond_the_limit_run_in_order_when_others_end() -> None:
+    workers = BoundedWorkers(2, Deadlines(), wait_seconds=60)
+    hanging = Hanging(workers, 2)
+    late: list[tuple[object, int]] = []
+    for number in range(5):
+        workers.submit(never, lambda reason, number: late.append((reason, number)), number)
+    assert late == []
+    hanging.release.set()
+    eventually(lambda: len(late) == 5, "all of them")
+    assert sorted(late) == [(None, number) for number in range(5)]
+    workers.close()
+
+
+def test_functions_that_wait_for_hanging_ones_are_refused() -> None:
+    deadlines = Deadlines()
+    workers = BoundedWorkers(2, deadlines, wait_seconds=0.05)
+    hanging = Hanging(workers, 2)
+    refused: list[str] = []
     for _ in range(2):
-        workers.submit(hang)
-    for _ in range(2):
-        assert running.acquire(timeout=60)
+        workers.submit(never, refused.append)
+    eventually(lambda: len(refused) == 2, "the refusal of those that wait")
+    assert all("2 calls of this pod are running" in reason for reason in refused)
     with pytest.raises(RuntimeError, match="2 calls of this pod are running"):
-        workers.submit(hang)
-    release.set()
+        workers.submit(never, never)  # at once: the pool is known to hang
+    hanging.release.set()
+    done = threading.Event()
 
     def accepted() -> bool:
         try:
-            workers.submit(lambda: None)
+            workers.submit(done.set, lambda _: done.set())
         except RuntimeError:
             return False
         return True
 
     eventually(accepted, "a free thread")
+    assert done.wait(60)
+    workers.close()
+    deadlines.close()
+
+
+class ManualDeadlines(Deadlines):
+    """The test decides when the time of those that wait has passed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watched: list[Any] = []
+
+    def watch(self, call: Any) -> None:
+        self.watched.append(call)
+
+
+def test_function_that_waits_is_not_refused_if_another_has_ended_meanwhile() -> None:
+    deadlines = ManualDeadlines()
+    workers = BoundedWorkers(1, deadlines, wait_seconds=60)
+    first = Hanging(workers, 1)
+    second, refused = threading.Event(), list[str]()
+    is_running = threading.Event()
+    workers.submit(never, lambda reason: (is_running.set(), second.wait(60)))
+    workers.submit(never, refused.append)
+    first.release.set()
+    assert is_running.wait(60)
+    waiting = deadlines.watched[-1]
+    waiting.expire()
+    assert refused == [] and deadlines.watched[-1] is waiting and len(deadlines.watched) == 3, "it is considered again"
+    waiting.expire()
+    assert len(refused) == 1, "none has ended since"
+    second.set()
+    workers.close()
+
+
+def test_function_that_fails_does_not_keep_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", reported.append)
+    workers = BoundedWorkers(1, Deadlines(), wait_seconds=60)
+    go, done = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        assert go.wait(60)
+        raise MemoryError
+
+    workers.submit(fail, never)
+    workers.submit(never, lambda reason: reason is None and done.set())
+    go.set()
+    assert done.wait(60)
+    eventually(lambda: reported, "the report of the failure")
+    workers.submit(done.set, lambda _: None)
+    workers.close()
+
+
+def test_functions_that_wait_are_refused_when_the_pool_is_closed() -> None:
+    workers = BoundedWorkers(1, Deadlines(), wait_seconds=60)
+    hanging = Hanging(workers, 1)
+    refused: list[str] = []
+    workers.submit(never, refused.append)
+    workers.close()
+    assert refused == ["the server is shutting down"]
+    hanging.release.set()
+
+
+def test_functions_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shim.ttrpc.workers.MAX_WAITING", 3)
+    workers = BoundedWorkers(1, Deadlines(), wait_seconds=60)
+    hanging = Hanging(workers, 1)
+    for _ in range(3):
+        workers.submit(never, lambda _: None)
+    with pytest.raises(RuntimeError, match="1 calls of this pod are running"):
+        workers.submit(never, never)
+    hanging.release.set()
     workers.close()
 
 
 def test_bounded_workers_count_nothing_without_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers = BoundedWorkers(1)
+    workers = BoundedWorkers(1, Deadlines())
 
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
@@ -113,8 +219,8 @@ def test_bounded_workers_count_nothing_without_a_thread(monkeypatch: pytest.Monk
         patch.setattr("shim.ttrpc.workers.start_thread", refuse)
         for _ in range(3):
             with pytest.raises(RuntimeError, match="can't start"):
-                workers.submit(lambda: None)
+                workers.submit(lambda: None, never)
     done = threading.Event()
-    workers.submit(done.set)
+    workers.submit(done.set, never)
     assert done.wait(60)
     workers.close()
