@@ -156,7 +156,7 @@ class Telemetry:
 
 
 def _connect(address: str) -> Stream:
-    stream = endpoint.connect(endpoint.path_of(address), CONNECT_TIMEOUT)
+    stream = endpoint.connect_to_own_user(endpoint.path_of(address), CONNECT_TIMEOUT)
     stream.settimeout(None)
     return stream
 

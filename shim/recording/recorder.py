@@ -84,7 +84,7 @@ class Recorder:
         self.jobs = JobRecorder(self.add)
         self._offset = time.time_ns() - perf_counter_ns()
         try:
-            stream = endpoint.connect(endpoint.path_of(address), CONNECT_TIMEOUT)
+            stream = endpoint.connect_to_own_user(endpoint.path_of(address), CONNECT_TIMEOUT)
             stream.settimeout(None)
             self._client = Client(stream)
             hello = HelloRequest(json=dumps(self._identity(from_start))).encode()

@@ -235,6 +235,15 @@ def connect(path: str, timeout: float | None) -> _socket.socket:
     return connection
 
 
+def connect_to_own_user(path: str, timeout: float | None) -> _socket.socket:
+    """A connection to a process of this user. PermissionError if it is of another one."""
+    connection = connect(path, timeout)
+    if not peer_is_own_user(connection):
+        connection.close()
+        raise PermissionError(1, f"the process that listens on {path} is of another user")
+    return connection
+
+
 def peer_is_own_user(connection: _socket.socket) -> bool:
     credentials = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)
     return int.from_bytes(credentials[4:8], "little") == posix.geteuid()

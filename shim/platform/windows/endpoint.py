@@ -156,6 +156,13 @@ def connect(path: str, timeout: float | None) -> PipeStream:
     return PipeStream(dial(path, timeout), timeout)
 
 
+def connect_to_own_user(path: str, timeout: float | None) -> PipeStream:
+    """As `connect`: only administrators can create a pipe of our names."""
+    if not path.lower().startswith(PREFIX.lower()):
+        raise PermissionError(1, f"{path} is not a pipe of administrators: use a name below {PREFIX}")
+    return connect(path, timeout)
+
+
 class Listener:
     """Accepts connections. The pipe's security descriptor decides who may connect. `close` wakes `accept`.
 
