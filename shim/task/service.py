@@ -229,10 +229,10 @@ class TaskService:
 
     def pids(self, call: Call) -> bytes:
         from shim.api.task import PidsRequest, PidsResponse
-        from shim.task.stats import collect
+        from shim.task.stats.pids import pids
 
         task = self._pod.task(PidsRequest.decode(call.payload).id)
-        return PidsResponse(processes=collect.pids(task)).encode()
+        return PidsResponse(processes=pids(task)).encode()
 
     def stats(self, call: Call) -> bytes:
         from shim.api.task import StatsRequest, StatsResponse

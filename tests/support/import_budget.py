@@ -77,6 +77,10 @@ FORBIDDEN: dict[str, set[str]] = {
     # Create of a process-isolated container: nothing of host processes.
     "import shim.task.create": HEAVY | _MEMORY | _RARE_MESSAGES | {"shim.hostprocess.*", "shim.platform.jobs",
                                                                   "shim.platform.job_types", "shim.hcs_bindings.job"},
+    # Clients on Windows never get cgroup metrics, and Pids needs no stats.
+    "from shim.task.stats import collect": HEAVY | {"shim.api.cgroups_v2", "shim.api.runc_options"},
+    "from shim.task.stats import pids": HEAVY | {"shim.api.runhcs_stats", "shim.api.cgroups_v1", "shim.api.cgroups_v2",
+                                                 "shim.api.runc_options", "shim.task.stats.messages"},
     "from shim.hcs_bindings import system, storage, network, service": HEAVY | {"os"},
     # The catalogue is for messages only: an error that is handled needs none.
     "from shim.hcs_bindings import errors; errors.is_not_exist(errors.HcsError(0x80370109, 'x'))": HEAVY

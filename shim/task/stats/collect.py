@@ -1,4 +1,4 @@
-"""Stats and Pids: queried from HCS while the container runs, cached after that.
+"""Stats: queried from HCS while the container runs, cached after that.
 
 The task keeps the last result, and queries once more when the init exits, so that a client that reads the stats right
 after the exit still gets them. Delete drops them.
@@ -7,17 +7,16 @@ after the exit still gets them. Delete drops them.
 from __future__ import annotations
 
 from shim.api.types import Status
-from shim.platform.client_quirks import accepts_runhcs_process_details, needs_cgroup_metrics
+from shim.platform.client_quirks import needs_cgroup_metrics
 from shim.task.errors import has_no_stats, not_found
 from shim.task.stats.messages import cgroup_metrics, statistics, windows_statistics
-from shim.task.stats.pids import process_infos
+from shim.task.stats.pids import must_exist
 from shim.task.stats.vm_messages import vm_as_container, vm_statistics
 
 LAST_STATS_TIMEOUT = 1.0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from shim.api.types import ProcessInfo
     from shim.api.wellknown import Any
     from shim.task.interfaces import Document
     from shim.task.task import Task
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 def stats(task: Task) -> Any:
     """Never an empty response: under CRI one such response fails the listing of all containers."""
-    _must_exist(task)
+    must_exist(task)
     # A task that is exiting is about to sample its last stats; while its output drains, there may be newer ones.
     if task.init.started and not (task.init.stopped.is_set and task.stats_final.wait(LAST_STATS_TIMEOUT)):
         try:
@@ -62,23 +61,3 @@ def _linux_stats(task: Task, document: Document, of_vm: Document | None, backed:
 def no_stats() -> Any:
     """For a sandbox without a container: clients need at least the type."""
     return cgroup_metrics({}, 0) if needs_cgroup_metrics(under_cri=True) else statistics(None)
-
-
-def pids(task: Task) -> list[ProcessInfo]:
-    _must_exist(task)
-    listed: list[Document] = []
-    if task.init.status in (Status.RUNNING, Status.PAUSED):
-        try:
-            listed = task.refresh_processes()
-        except Exception as error:
-            if not has_no_stats(error):
-                raise
-    elif task.init.started:
-        # Only the init is reported after its exit.
-        listed = [entry for entry in task.last_processes if entry.get("ProcessId") == task.init.pid]
-    return process_infos(listed, task.processes(), runhcs_details=accepts_runhcs_process_details())
-
-
-def _must_exist(task: Task) -> None:
-    if task.deleted:
-        raise not_found(f"task with id: '{task.id}' not found, it has been deleted")

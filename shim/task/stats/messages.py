@@ -7,7 +7,7 @@ but cgroup metrics and fail on other types; `shim.platform` decides which type a
 
 from __future__ import annotations
 
-from shim.api import cgroups_v2, runhcs_stats
+from shim.api import runhcs_stats
 from shim.api.packing import pack
 from shim.task.stats.hcs_time import timestamp
 
@@ -58,6 +58,8 @@ def windows_statistics(document: Document) -> runhcs_stats.WindowsContainerStati
 
 def cgroup_metrics(document: Document, processes: int, memory_limit: int = 0) -> Any:
     """The same stats as cgroup v2 metrics, for clients that know only those."""
+    from shim.api import cgroups_v2
+
     processor, memory, storage = (document.get(part) or {} for part in ("Processor", "Memory", "Storage"))
     metrics = cgroups_v2.Metrics(
         pids=cgroups_v2.PidsStat(current=processes),

@@ -1,4 +1,4 @@
-"""The response of Pids: HCS's process list, with the exec ids of the processes.
+"""Pids: HCS's process list, with the exec ids of the processes.
 
 When containerd restarts, it takes a shim whose list is empty for a leaked one and removes it with its task. So as long
 as the task has not been deleted, its init is in the list, whether it runs, has not been started, or has exited.
@@ -6,9 +6,11 @@ as the task has not been deleted, its init is in the list, whether it runs, has 
 
 from __future__ import annotations
 
-from shim.api import runc_options, runhcs_options
+from shim.api import runhcs_options
 from shim.api.packing import pack
-from shim.api.types import ProcessInfo
+from shim.api.types import ProcessInfo, Status
+from shim.platform.client_quirks import accepts_runhcs_process_details
+from shim.task.errors import has_no_stats, not_found
 from shim.task.process import ZERO_TIME
 from shim.task.stats.hcs_time import timestamp
 
@@ -18,6 +20,27 @@ if TYPE_CHECKING:
 
     from shim.task.interfaces import Document
     from shim.task.process import Process
+    from shim.task.task import Task
+
+
+def pids(task: Task) -> list[ProcessInfo]:
+    must_exist(task)
+    listed: list[Document] = []
+    if task.init.status in (Status.RUNNING, Status.PAUSED):
+        try:
+            listed = task.refresh_processes()
+        except Exception as error:
+            if not has_no_stats(error):
+                raise
+    elif task.init.started:
+        # Only the init is reported after its exit.
+        listed = [entry for entry in task.last_processes if entry.get("ProcessId") == task.init.pid]
+    return process_infos(listed, task.processes(), runhcs_details=accepts_runhcs_process_details())
+
+
+def must_exist(task: Task) -> None:
+    if task.deleted:
+        raise not_found(f"task with id: '{task.id}' not found, it has been deleted")
 
 
 def process_infos(
@@ -53,5 +76,7 @@ def _runhcs_info(entry: Document, exec_id: str) -> ProcessInfo:
 
 
 def _runc_info(entry: Document, exec_id: str) -> ProcessInfo:
-    info = pack(runc_options.ProcessDetails(exec_id=exec_id)) if exec_id else None
+    from shim.api.runc_options import ProcessDetails
+
+    info = pack(ProcessDetails(exec_id=exec_id)) if exec_id else None
     return ProcessInfo(pid=entry.get("ProcessId", 0), info=info)

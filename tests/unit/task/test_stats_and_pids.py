@@ -215,7 +215,7 @@ class TestPids:
         assert names == ["c1", "e1", None]
 
     def test_runhcs_details(self, shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("shim.task.stats.collect.accepts_runhcs_process_details", lambda: True)
+        monkeypatch.setattr("shim.task.stats.pids.accepts_runhcs_process_details", lambda: True)
         shim.run()
         shim.run_exec("e1")
         shim.containers["c1"].answers["ProcessList"] = LISTED
@@ -233,7 +233,7 @@ class TestPids:
         self, shim: Harness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As Microsoft's shim sends it: Linux guests report no times."""
-        monkeypatch.setattr("shim.task.stats.collect.accepts_runhcs_process_details", lambda: True)
+        monkeypatch.setattr("shim.task.stats.pids.accepts_runhcs_process_details", lambda: True)
         shim.run()
         shim.containers["c1"].answers["ProcessList"] = [{"ProcessId": 100}]
         ((_, init),) = pids(shim)
