@@ -41,6 +41,13 @@ DAEMON = frozenset(
         "shim.ttrpc.streams", "shim.ttrpc.transport", "shim.ttrpc.workers",
     )
 )  # fmt: skip
+# What a daemon imports before its first answer if there are options on stdin.
+OPTIONS = frozenset(
+    (
+        "shim.commands.bootstrap", "shim.api.bootstrap", "shim.api.wellknown", "shim.api.runhcs_options",
+        "shim.api.runtimeoptions",
+    )
+)
 # Extension modules of the standard library.
 EXTENSIONS = ("_socket", "_json", "_heapq", "_queue", "_sha256", "_sha2", "_struct", "fcntl", "math", "select")
 
@@ -96,7 +103,7 @@ def write_bundle(directory: Path, root: Path, packages: str) -> Path:
     for key in files:
         path, time, size = key
         name = _name(path, root)
-        group = first if name in COMMANDS or name in DAEMON else others
+        group = first if name in COMMANDS or name in DAEMON or name in OPTIONS else others
         group[name] = (str(path.relative_to(root)), time, size, _compiled[key])
     before = sum(len(code) for *_, code in first.values())
     length = len(marshal.dumps(_index(others, 1 << 30)))  # the same for all offsets: marshal writes four bytes

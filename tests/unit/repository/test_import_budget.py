@@ -22,3 +22,5 @@ def test_bundle_lists_match_the_table() -> None:
     commands = EXACT["start"] | EXACT["delete"]
     assert {name for name in commands if name.startswith("shim")} == bundle.COMMANDS
     assert {name for name in EXACT["daemon"] if name.startswith("shim")} == bundle.DAEMON
+    with_options = EXACT["start with options"] - EXACT["start"] - EXACT["daemon"]
+    assert bundle.OPTIONS == with_options | {"shim.api.runtimeoptions"}, "TOML options have a message of their own"
