@@ -139,7 +139,7 @@ def read_report(text: str) -> Report:
         if type(dropped) is not int or dropped < 0:
             raise ReportError(f"dropped is {dropped!r}")
         return Report(shim, roots, events, dropped)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ReportError(f"{type(error).__name__}: {error}") from None
 
 

@@ -100,7 +100,7 @@ def _convert(shim: RecordedShim) -> Replayable:
         published=[_published(entry) for entry in shim.of_kind("publish")],
         calls=sorted(calls, key=lambda one: one.begin),
         guest_calls=sorted(guest_calls, key=lambda one: one.begin),
-        specs={entry["id"]: entry for entry in shim.of_kind("spec")},
+        specs={entry["id"]: _checked_spec(entry) for entry in shim.of_kind("spec")},
         jobs=sorted(shim.of_kind("job"), key=lambda one: (int(one["begin"]), str(one["function"]))),
         given_guids=_given_guids(shim),
         vm_ids=_vm_ids(shim),
@@ -118,6 +118,14 @@ def _check(shim: RecordedShim) -> None:
         )
     if any(entry["kind"] == "dropped" for entry in shim.entries) or not shim.is_complete:
         raise RecordingError(f"the recording of {name} is incomplete, and cannot be replayed: record it again")
+
+
+def _checked_spec(entry: Entry) -> Entry:
+    """Raises TypeError."""
+    kinds = {"paths": dict, "spec": (dict, type(None)), "boot_files": (str, type(None))}
+    if not all(isinstance(entry.get(name), kind) for name, kind in kinds.items()):
+        raise TypeError("a spec of another form")
+    return entry
 
 
 def _text(value: Any) -> str | None:

@@ -136,7 +136,8 @@ def test_runtime_id_that_is_no_guid_is_refused(runtime_id: object) -> None:
     [
         {"kind": "call"}, {"kind": "guest", "procedure": 5}, {"kind": "event", "time": "x"}, {"kind": "job"},
         {"kind": "rpc", "service": []}, {"kind": "spec"}, {"kind": "publish", "event": 5}, {"kind": "notification"},
-        {"kind": "job", "begin": 1, "end": 2},
+        {"kind": "job", "begin": 1, "end": 2}, {"kind": "spec", "id": "c1", "paths": 5},
+        {"kind": "spec", "id": "c1", "paths": {}, "spec": []},
     ],
 )  # fmt: skip
 def test_entries_of_another_form_are_refused(entry: dict[str, Any]) -> None:
