@@ -122,7 +122,7 @@ def _check(shim: RecordedShim) -> None:
 
 def _checked_spec(entry: Entry) -> Entry:
     """Raises TypeError."""
-    kinds = {"paths": dict, "spec": (dict, type(None)), "boot_files": (str, type(None))}
+    kinds: dict[str, tuple[type, ...]] = {"paths": (dict,), "spec": (dict, type(None)), "boot_files": (str, type(None))}
     if not all(isinstance(entry.get(name), kind) for name, kind in kinds.items()):
         raise TypeError("a spec of another form")
     return entry
