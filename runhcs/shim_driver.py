@@ -79,6 +79,8 @@ class EventEndpoint:
     def restart(self, outage: float = 0.0) -> None:
         """As containerd does: shims keep their events and send them when it is back, after so many seconds."""
         self.close()
+        # On Windows the name is free when the last thread has closed its handle.
+        wait_until(lambda: not endpoint.exists(self.address), EXIT_TIMEOUT)
         time.sleep(outage)
         self._server = self._serve()
 

@@ -6,16 +6,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.differential.scenarios import resources
+from tests.differential.scenarios import resources, updates
 from tests.differential.sequences import EXITING, HOST, HOST_USER, MISSING, SLEEPING, execs, exit_codes, kind_of, steps
 
 HOST_PROCESS = "microsoft.com/hostprocess-container"
 INHERIT_USER = "microsoft.com/hostprocess-inherit-user"
 ROOT_LOCATION = "microsoft.com/hostprocess-rootfs-location"
+#: Stands for the id of the task.
+TASK = "TASK-ID"
 
 annotations = st.fixed_dictionaries(
     {HOST_PROCESS: st.sampled_from(["true", "true", "true", "True", "1", "abc"]), INHERIT_USER: st.just("true")},
-    optional={ROOT_LOCATION: st.sampled_from(["C:\\hpc", "C:\\hpc\\deep", "C:/hpc"])},
+    # Without the bind filter two containers cannot have the same location.
+    optional={ROOT_LOCATION: st.sampled_from([f"C:\\hpc-{TASK}", f"C:\\hpc\\{TASK}\\deep", f"C:/{TASK}"])},
 )
 _MEMBERS = {
     "cwd": st.sampled_from(["C:\\", "C:\\windows", ""]),
@@ -27,7 +30,7 @@ _REFUSED = ({"maximum": 10001}, {"count": 1, "shares": 10}, {"count": 2, "maximu
 
 @st.composite
 def host_process_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
-    kind = draw(st.sampled_from([*[SLEEPING] * 6, EXITING, EXITING, MISSING]))
+    kind = draw(st.sampled_from([*[SLEEPING] * 6, *[EXITING] * 3, MISSING]))
     arguments = HOST.arguments(kind, draw(exit_codes))
     process = {"user": HOST_USER, "cwd": "C:\\", **draw(processes), "args": arguments}
     windows: dict[str, Any] = {"layerFolders": None, "ignoreFlushesDuringBoot": True}
@@ -44,4 +47,4 @@ def host_process_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
     kinds = {name: kind_of(HOST, one) for name, one in others.items()}
     # Few without Start: Microsoft's shim then waits 30 seconds in Delete.
     calls = draw(steps(kinds, kind, draw(st.sampled_from([True, *[False] * 9]))))
-    return [{"spec": spec, "steps": calls, "options": None, "execs": others}]
+    return [{"spec": spec, "steps": calls, "options": None, "execs": others, "updates": draw(updates)}]

@@ -70,7 +70,7 @@ options = st.fixed_dictionaries(
 
 @st.composite
 def linux_specs(draw: st.DrawFn) -> dict[str, Any]:
-    kind = draw(st.sampled_from([*[SLEEPING] * 8, EXITING, EXITING, READING, MISSING]))
+    kind = draw(st.sampled_from([*[SLEEPING] * 8, *[EXITING] * 4, READING, MISSING]))
     process = {**draw(processes), "args": LINUX.arguments(kind, draw(exit_codes))}
     members: dict[str, Any] = {"process": process, "annotations": {NO_MULTI_MAPPING: "true"}}
     if draw(st.booleans()):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.differential.generate import Case as Tasks
+from tests.differential.host_process_scenarios import TASK
 from tests.differential.linux_lane import LinuxLane
 from tests.differential.shrink import shrink
 from tests.differential.wine_lane import WineLane
@@ -104,7 +105,7 @@ class Column:
             is_last = number == len(tasks) - 1
             # The first and the last task of a pod are those of the sandbox.
             task_id = f"{group}x0" if is_last else f"{group}x{number}"
-            text = json.dumps(task).replace('"POD"', f'"{group}x0"')
+            text = json.dumps(task).replace('"POD"', f'"{group}x0"').replace(TASK, task_id)
             named = {**json.loads(text), "id": task_id, "rootfs": _rootfs(task, task_id)}
             name = f"{group}n{number}"
             lanes = (self._theirs, self._ours)

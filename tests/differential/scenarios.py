@@ -127,7 +127,7 @@ def specs(draw: st.DrawFn, in_vm: bool) -> dict[str, Any]:
             windows[name] = draw(strategy)
     if in_vm:
         windows["hyperv"] = {}
-    kind = draw(st.sampled_from([*[SLEEPING] * 8, EXITING, EXITING, READING, MISSING]))
+    kind = draw(st.sampled_from([*[SLEEPING] * 8, *[EXITING] * 4, READING, MISSING]))
     arguments = WINDOWS.arguments(kind, draw(exit_codes))
     if kind == SLEEPING and draw(st.booleans()):
         arguments += ['a "b" c', "", "d\\"]

@@ -82,9 +82,11 @@ def execs(draw: st.DrawFn, programs: Programs, members: st.SearchStrategy[dict[s
 
 def kind_of(programs: Programs, process: Mapping[str, Any]) -> str:
     """What a process does."""
-    arguments = process["args"]
-    kinds = (SLEEPING, READING, MISSING)
-    return next((kind for kind in kinds if arguments[:2] == getattr(programs, kind)[:2]), EXITING)
+    for kind in (SLEEPING, READING, MISSING):
+        arguments = getattr(programs, kind)
+        if arguments and process["args"][: len(arguments)] == arguments:
+            return kind
+    return EXITING
 
 
 @st.composite
@@ -132,7 +134,7 @@ def while_running(draw: st.DrawFn, kinds: Mapping[str, str]) -> list[str]:
     calls = [*_ANYTIME, "run", "delete", "pids", "stats", "update", "update:1", "both:state", "both:stats", "kill:,99"]
     found: list[str] = []
     states = dict.fromkeys(_NAMES, "none")
-    actions = ["exec", "exec", "start", "start", "state", "kill", "delete", "resize", "closeio"]
+    actions = ["exec", "start", "exec and start", "exec and start", "state", "kill", "delete", "resize", "closeio"]
     for _ in range(draw(st.integers(0, 8))):
         name = draw(st.sampled_from(_NAMES))
         action = draw(st.sampled_from([*calls, *actions, *actions]))
@@ -143,7 +145,10 @@ def while_running(draw: st.DrawFn, kinds: Mapping[str, str]) -> list[str]:
             if states[name] != "none" and found[-1].endswith(",9"):
                 found.append(f"wait:{name}")
                 states[name] = "stopped"
-        elif action == "start":
+        elif action in ("start", "exec and start"):
+            if action != "start" and states[name] == "none":
+                found.append(f"exec:{name}")
+                states[name] = "created"
             is_first = states[name] == "created"
             is_both = kinds[name] == SLEEPING and draw(st.sampled_from([True, False, False]))
             found.append(f"both:run:{name}" if is_both else f"run:{name}")

@@ -52,7 +52,7 @@ def wait_while_paused(file: Path | None) -> None:
     """For a machine that is also used for measurements. The wait is bounded, in case the file is left behind."""
     deadline = time.monotonic() + LONGEST_PAUSE
     while file is not None and file.exists() and time.monotonic() < deadline:
-        time.sleep(1)
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from tests.parity.requests import DONE
 from tests.wine.conftest import ROOT, Machine
 
 TIMEOUT = 240.0
+POLL_SECONDS = 1.0
 STOP_TIMEOUT = 15.0
 MOST_SCENARIOS = 150
 
@@ -62,9 +63,14 @@ class DriverProcess:
         descriptor = self._process.stdout.fileno()
         deadline = time.monotonic() + TIMEOUT
         while line not in self._output:
-            if not select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))[0]:
-                report = self._machine.wine.on_timeout()
-                raise DriverError(f"no results within {TIMEOUT:.0f} s\n{report}")
+            has_exited = self._process.poll() is not None  # although a shim may hold its output
+            if not select.select([descriptor], [], [], POLL_SECONDS)[0]:
+                if has_exited:
+                    raise DriverError(f"the driver has exited: {self._output.decode(errors='replace')}")
+                if time.monotonic() > deadline:
+                    report = self._machine.wine.on_timeout()
+                    raise DriverError(f"no results within {TIMEOUT:.0f} s\n{report}")
+                continue
             data = os.read(descriptor, 1 << 16)
             if not data:
                 raise DriverError(f"the driver has exited: {self._output.decode(errors='replace')}")

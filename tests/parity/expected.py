@@ -96,9 +96,9 @@ EXPECTED = (
     ),
     Expected(CLEANED_UP, r"hcs \+ HcsModifyServiceSettings", given=(REFUSED, r"hcs HcsModifyServiceSettings")),
     Expected(
-        CLEANED_UP,
+        "A VM that has crashed is terminated",
         r"hcs \+ HcsTerminateComputeSystem <id>@vm",
-        given=(REFUSED, r"crash of the guest"),
+        given=(r"crash of the guest",),
     ),
     Expected("A second Create is refused at once", r"answer Create: code Unknown, here AlreadyExists"),
     Expected(
@@ -113,6 +113,11 @@ EXPECTED = (
         "A lost connection to the guest names the request",
         r"answer (Create|Start): text '.*bridge closed: use of closed network connection', here '.*guest RPC failure.*",
         (r"crash of the guest",),
+    ),
+    Expected(
+        "A kill succeeds if the VM crashes",
+        r"answer Kill\(.*\): code Unknown, here OK",
+        given=(r"crash of the guest",),
     ),
     Expected("An invalid option is InvalidArgument", r"answer Create: code Unknown, here InvalidArgument"),
     Expected("Unsupported container types", r"answer Create: code Unknown, here Unimplemented"),
@@ -297,6 +302,8 @@ EXPECTED = (
     Expected(RACES, r"hcs \+ (HcsOpenComputeSystem|HcsOpenProcess) <id>"),
     Expected(RACES, r"hcs \+ HcsSetProcessCallback <pid>", given=(r"answer Exec\(.*\) OK",)),
     Expected(RACES, r"hcs [+-] event <id>(@vm)?"),
+    # Whether the emulator has written the request down when the VM is terminated.
+    Expected(RACES, r"guest \+ guest:SignalProcess <id>", given=(LINUX_CONTAINER,)),
     # Which of two processes gets the next ports.
     Expected(
         RACES,

@@ -102,6 +102,8 @@ def test_generated_cases_use_known_steps_faults_and_options(kind: str) -> None:
             json.dumps(one)
             assert {name for step in one["steps"] for name in calls_of(step)} <= STEPS
             options(one["options"])
+            used = {step for step in one["steps"] if step.startswith("update:")}
+            assert used <= {f"update:{number}" for number in range(len(one.get("updates", ())))}
             if "fail" in one:
                 fault(one["fail"])
 
@@ -124,8 +126,8 @@ def races(task: dict[str, Any]) -> Iterator[str]:
         if is_first_kill and following != "wait":
             yield step
         name, _, argument = step.partition(":")
-        is_started = name == "run" and argument in exiting and f"exec:{argument}" in earlier
-        if is_started and f"wait:{argument}" not in (*earlier, following):
+        last = [one for one in earlier if one in (f"exec:{argument}", f"wait:{argument}", f"delete:{argument}")][-1:]
+        if name == "run" and argument in exiting and last == [f"exec:{argument}"] and following != f"wait:{argument}":
             yield step
 
 
