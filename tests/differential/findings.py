@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.differential.host_process_scenarios import HOST_PROCESS, INHERIT_USER
-from tests.differential.scenarios import SHORT, plain
+from tests.differential.scenarios import plain
 from tests.differential.sequences import HOST_USER
 from tests.differential.wine_lane import WineLane
 from tests.parity import lcow_specs
@@ -105,13 +105,6 @@ FINDINGS = {
     "stats-after-the-exit": Finding(
         {"spec": _spec(), "steps": [*CREATE, "run", "kill:,9", "wait", "stats", "delete", "shutdown"]},
         lambda seen: "handle has already been closed" in result(seen, "Stats"),
-    ),
-    "exit-during-an-outage-of-containerd": Finding(
-        {
-            "spec": _spec(process={"user": {"username": "ContainerUser"}, "cwd": "C:\\", "args": SHORT}),
-            "steps": [*CREATE, "run", "outage:2500", "wait", "delete", "shutdown", "events"],
-        },
-        lambda seen: "/tasks/exit" not in result(seen, "events").partition("/tasks/delete")[0],
     ),
     "delete-of-a-created-linux-container": Finding(
         {

@@ -20,8 +20,10 @@ annotations = st.fixed_dictionaries(
     # Without the bind filter two containers cannot have the same location.
     optional={ROOT_LOCATION: st.sampled_from([f"C:\\hpc-{TASK}", f"C:\\hpc\\{TASK}\\deep", f"C:/{TASK}"])},
 )
+# Wine mounts no volume at the root of the container. Another working directory is then created in the directory of the
+# mount point, which Microsoft's shim cannot remove, and so it does not release the layers.
 _MEMBERS = {
-    "cwd": st.sampled_from(["C:\\", "C:\\windows", ""]),
+    "cwd": st.sampled_from(["C:\\", ""]),
     "env": st.lists(st.sampled_from(["A=b", "A=c", "C=", "E", "F=g=h"]), max_size=3),
 }
 processes = st.fixed_dictionaries({}, optional=_MEMBERS)

@@ -33,6 +33,7 @@ from tests.parity.record import MICROSOFT, rootfs
 VOLATILE = re.compile(
     r"answer Pids: \[\d+\]\.details\.\w+Time100Ns is missing"
     r"|answer Stats: values\.windows\.(processor|storage)\.\w+ is missing"
+    r"|answer Stats: values\.linux\.(cpu\.usage|memory)\.\w+ is missing"
     r"|hcs [+-] GetLayerMountPath"
 )
 OURS = r"C:\node\containerd-shim-runhcs-v1.exe"

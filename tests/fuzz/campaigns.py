@@ -35,7 +35,7 @@ RUNS = 20_000
 CASES = 96
 # Set: cases that differ are reported as they are, which is faster while many do.
 NO_SHRINK = "FUZZ_NO_SHRINK"
-COLUMNS = 4
+COLUMNS = 3
 
 _SETTINGS = settings(
     max_examples=BATCH, database=None, deadline=None, phases=(Phase.generate, Phase.shrink),

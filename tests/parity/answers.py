@@ -138,7 +138,8 @@ def _recorded_answer(operation: str, text: str) -> Any:
     if operation.startswith("io("):
         match = _IO.fullmatch(text)
         assert match, text
-        out, err = (ast.literal_eval(quoted).replace("\r\n", "\n") for quoted in match.groups())
+        # A program for Windows may write `\r\n` in text mode.
+        out, err = (re.sub(r"\r+\n", "\n", ast.literal_eval(quoted)) for quoted in match.groups())
         return {"stdout": out, "stderr": err}
     if operation == "events":
         return [event.split()[1] for event in text.split(" | ") if event]

@@ -43,8 +43,6 @@ def outline(case: Case) -> list[str]:
             lines.append("standalone user by name")
     if case.has_pairs:
         lines.append("calls at the same time")
-    if any(step.startswith("outage:") for step in case.run["steps"]):
-        lines.append("outage of containerd")
     if (case.spec.get("annotations") or {}).get("microsoft.com/hostprocess-container"):
         lines.append("host process container")
     if str(case.run.get("fail") or "").partition("@")[0].endswith("=crash"):

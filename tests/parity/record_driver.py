@@ -172,8 +172,8 @@ class Driver:
         return True
 
     def do_both(self, step: str) -> bool:
-        """The same call of two clients at the same time. The one that succeeds is recorded first."""
-        self.results += sorted(self._at_the_same_time(step, step), key=lambda one: "error" in one)
+        """The same call of two clients at the same time. The one that succeeds is recorded first, then by code."""
+        self.results += sorted(self._at_the_same_time(step, step), key=lambda one: str(one.get("error", "")))
         return True
 
     def do_pair(self, steps: str) -> bool:

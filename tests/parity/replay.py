@@ -160,8 +160,8 @@ class Scenario:
             shim.client = shim.dial()
 
     def do_both(self, step: str) -> None:
-        """The same call of two clients at the same time. The one that succeeds comes first."""
-        self.answers += sorted(self._at_the_same_time(step, step), key=lambda one: "answer" not in one)
+        """The same call of two clients at the same time. The one that succeeds comes first, then by code."""
+        self.answers += sorted(self._at_the_same_time(step, step), key=lambda one: str(one.get("code", "")))
 
     def do_pair(self, steps: str) -> None:
         """Two calls of two clients at the same time."""
