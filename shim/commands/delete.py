@@ -30,6 +30,9 @@ PANIC_LOGS = ("panic.log", "daemon-panic.log")
 LEDGER_FILE = "ledger.jsonl"
 # containerd's timeout is five seconds, ours must be shorter.
 RELEASE_TIMEOUT = 4.0
+#: More seconds than that, for a containerd whose io.containerd.timeout.shim.cleanup is longer.
+SECONDS_VARIABLE = "RUNHCS_DELETE_SECONDS"
+MAX_SECONDS = 600.0
 DAEMON_EXIT_TIMEOUT = 1.0
 # Exit status of a task whose exit was not recorded.
 UNKNOWN_STATUS = 255
@@ -61,7 +64,7 @@ def encode_response(status: int, seconds: int, nanos: int, pid: int) -> bytes:
 
 def _release_all(bundle: str) -> None:
     """Release what this container holds; for a sandbox of the Sandbox service, what its workloads hold, too."""
-    deadline = time.monotonic() + RELEASE_TIMEOUT
+    deadline = time.monotonic() + _release_timeout()
     failures = _release(bundle, deadline)
     if is_sandbox_bundle(bundle):
         from shim.task import pod_members
@@ -74,6 +77,14 @@ def _release_all(bundle: str) -> None:
         leaked = "; ".join(str(failure) for failure in failures)
         admin_events.report(admin_events.RESOURCES_LEAKED, f"{bundle}: failed to release: {leaked}")
         raise CommandError(leaked)
+
+
+def _release_timeout() -> float:
+    try:
+        seconds = float(files.environment(SECONDS_VARIABLE))
+    except ValueError:
+        return RELEASE_TIMEOUT
+    return seconds if RELEASE_TIMEOUT < seconds <= MAX_SECONDS else RELEASE_TIMEOUT
 
 
 def _remove_user(id: str) -> None:

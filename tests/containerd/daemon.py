@@ -61,6 +61,7 @@ STOP_TIMEOUT = 60.0
 # By default containerd kills a `delete` after five seconds, and takes a shim for dead that does not answer for five
 # seconds after a restart. Whether a busy machine is fast enough is not what these tests test.
 SHIM_TIMEOUTS = {"cleanup": "60s", "load": "60s", "shutdown": "30s"}
+DELETE_SECONDS = "50"
 COMMAND_TIMEOUT = 60.0
 
 
@@ -108,6 +109,8 @@ class Containerd:
         }
         self._tracing = bool(tracing)
         self._has_default_timeouts = has_default_timeouts
+        if not has_default_timeouts:
+            self.env["RUNHCS_DELETE_SECONDS"] = DELETE_SECONDS
         if tracing:
             self.env |= {
                 "OTEL_EXPORTER_OTLP_ENDPOINT": tracing,

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.containerd.daemon import DELETE_SECONDS, shim_timeouts
 from tests.support.eventually import eventually
 from tests.wine.conftest import ROOT, TIMEOUT, Machine, go_programs
 from tests.wine.watchdog import debug_address
@@ -55,7 +56,7 @@ class Node:
             f"version = 2\nroot = 'C:\\{self.name}\\root'\nstate = 'C:\\{self.name}\\state'\n"
             f"disabled_plugins = {json.dumps(disabled)}\n"
             f"[grpc]\naddress = '{self.address}'\n[ttrpc]\naddress = '{self.address}.ttrpc'\n"
-            f"[debug]\naddress = '{debug_address(self.name)}'\n"
+            f"[debug]\naddress = '{debug_address(self.name)}'\n{shim_timeouts()}"
         )
 
     # -- containerd itself
@@ -64,8 +65,9 @@ class Node:
         command = ["wine", rf"C:\{self.name}\containerd.exe", "--config", rf"C:\{self.name}\config.toml"]
         with open(self.directory / "containerd.log", "ab") as log:
             self._running = subprocess.Popen(
-                [*command, "--log-level", "debug"], env=self.machine.environment, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log,
+                [*command, "--log-level", "debug"],
+                env=self.machine.environment | {"RUNHCS_DELETE_SECONDS": DELETE_SECONDS},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         deadline = time.monotonic() + TIMEOUT
         while self.ctr("version", timeout=30).returncode:

@@ -14,9 +14,10 @@ import pytest
 from shim.commands import delete
 from shim.platform import daemon
 from shim.task import exit_record
-from tests.support.emulator import is_alive
+from tests.support.emulator import Emulator, is_alive
 from tests.support.eventually import eventually
 from tests.support.shim_commands import Binary, connect, dial, shut_down
+from tests.support.shims import Shims
 
 
 @pytest.fixture(params=["1", "0"], ids=["native", "python"])
@@ -74,6 +75,24 @@ def test_delete_says_that_ledger_cannot_be_read(binary: Binary, make: Callable[[
     assert b"Traceback" not in result.stderr
     if make is os.mkdir:  # a FIFO has no content
         assert result.returncode and b"ledger.jsonl" in result.stderr and b"not released" in result.stderr
+
+
+def test_delete_takes_more_time_if_the_environment_allows_it(emulator: Emulator, shims: Shims) -> None:
+    shim = shims.start("c1", shims.spec("ping", "-t", "localhost"))
+    shim.run(rootfs=shims.rootfs())
+    emulator.fault("HcsOpenComputeSystem", delay=delete.RELEASE_TIMEOUT + 2)
+    shim.kill_daemon()
+    short = shims.command("c1", "delete", shim.path, bundle=shim.path)
+    assert short.returncode and b"timed out" in short.stderr, short.stderr
+    shims.env[delete.SECONDS_VARIABLE] = "60"
+    shim.delete_command()
+    emulator.control("fault-clear")
+
+
+@pytest.mark.parametrize("value", ["", "soon", "nan", "-1", "0.5", "1e9"])
+def test_bad_time_for_delete_is_ignored(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setattr(delete.files, "environment", lambda name: value)
+    assert delete._release_timeout() == delete.RELEASE_TIMEOUT
 
 
 def test_delete_removes_stale_socket(binary: Binary) -> None:
