@@ -18,8 +18,8 @@ from shim.ttrpc.server import Call
 
 #: Longer than the pause between two attempts of a shim to send events to a containerd that restarts.
 TIMEOUT = 30.0
-#: A shim waits so long for a response: shim.task.events.transports.TIMEOUT.
-RESPONSE_SECONDS = 5.0
+#: A shim waits so long for a response: shim.task.events.transports.TIMEOUT, less the error of two clocks.
+RESPONSE_SECONDS = 4.5
 #: The last events of so many processes are remembered when they are settled: more than can be repeated at a time.
 RECENT = 512
 #: A kind, and the exit status if it has one.
