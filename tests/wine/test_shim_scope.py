@@ -28,6 +28,11 @@ def drive(machine: Machine) -> Any:
     return lambda scenario: machine.drive_shim(scenario, script="scope_driver.py")
 
 
+@pytest.fixture
+def drive_faults(machine: Machine, control: ControlProxy) -> Any:
+    return lambda scenario: machine.drive_shim(scenario, script="scope_faults_driver.py")
+
+
 def test_pods_share_daemon_that_exits_with_the_last(drive: Any) -> None:
     result = drive("lifecycles")
     files = ["address", "config.json", "daemon-panic.log", "exit", "ledger.jsonl", "panic.log", "shim.pid"]
@@ -113,20 +118,18 @@ def control(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Contr
     proxy.close()
 
 
-@pytest.mark.usefixtures("control")
-def test_blocked_hcs_call_does_not_delay_another_pod(drive: Any) -> None:
-    assert drive("blocked_call") == {
+def test_blocked_hcs_call_does_not_delay_another_pod(drive_faults: Any) -> None:
+    assert drive_faults("blocked_call") == {
         "shared": 1, "codes": [3, 4], "ended": [True, True], "blocked": [True, True], "deleted": 0,
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("control")
 @pytest.mark.parametrize("part", range(1, PARTS + 1))
 def test_daemon_killed_at_every_hcs_call_leaks_nothing_of_any_pod(
-    drive: Any, machine: Machine, monkeypatch: pytest.MonkeyPatch, part: int
+    drive_faults: Any, machine: Machine, monkeypatch: pytest.MonkeyPatch, part: int
 ) -> None:
     monkeypatch.setitem(machine.environment, "RUNHCS_TEST_PART", f"{part}/{PARTS}")
-    result = drive("crashes")
+    result = drive_faults("crashes")
     assert result["left"] == {}
     assert result["survived"][0] > CALLS, "a lifecycle has more HCS calls than that"
 
