@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -18,3 +19,8 @@ for variable in (
     "RUNHCS_AGENT", "RUNHCS_SOCKET_DIR", "RUNHCS_SPANS", "RUNHCS_STANDBY_IDLE",
 ):  # fmt: skip
     os.environ.pop(variable, None)
+
+# A shell starts programs in the background with SIGINT ignored, and children inherit that: a program that a test
+# interrupts would not notice. A handler is not inherited.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
