@@ -24,6 +24,7 @@ from bench.measures import lifecycle, phases
 from shim.api.bootstrap import BootstrapParams, BootstrapResult
 from shim.api.packing import type_name
 from shim.api.wellknown import Any as PackedAny
+from tests.support.eventually import eventually
 
 ADDRESS = "/run/c.sock"
 SOCKET = "unix:///run/s/1"
@@ -114,6 +115,8 @@ def test_processes_found_and_killed_by_mark(tmp_path: Path) -> None:
     mark = f"{MARK}=c1-{os.getpid()}"
     process = subprocess.Popen(["sleep", "1000"], env={MARK: mark.partition("=")[2]})
     try:
+        # Popen returns when exec has closed the parent's pipe; the kernel shows the new environment a moment later.
+        eventually(lambda: leaks.processes([mark]), "the environment of the new program")
         assert [line.split()[1] for line in leaks.processes([mark])] == [f"{process.pid}:"]
         assert not leaks.processes([mark], [process.pid]) and not leaks.processes([f"{MARK}=c2"])
         assert not lifecycle.kill_process(process.pid, "c2") and process.poll() is None
