@@ -53,6 +53,10 @@ int wmain(int count, wchar_t **given) {
     /* No dialogs: after a crash the process must exit at once, so that its handles, and with them containers, are released,
        and in session 0 no user could answer. Children inherit the mode. */
     SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
+    /* A DLL that somebody loads by its name comes neither from the current directory, which is a bundle, nor from PATH.
+       SetDllDirectory(L"") would do the first, but for children, such as a logging binary, too. */
+    if (!SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_DEFAULT_DIRS))
+        return fail(L"the search path of DLLs cannot be set");
 #ifdef WITH_COMMANDS
     struct python_options options = {fixed[STANDBY], fixed[SHARED]};
     if (run_native_command(count, given, &options))
@@ -65,7 +69,7 @@ int wmain(int count, wchar_t **given) {
     if (slash == NULL || (size_t)(slash - path) + wcslen(FOLDER PYTHON_DLL) >= PLACES)
         return fail(L"the path of this program is unknown");
     wcscpy(slash, FOLDER PYTHON_DLL);
-    HMODULE python = LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
+    HMODULE python = LoadLibraryExW(path, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32);
     if (python == NULL)
         return fail(path);
     Main py_main = (Main)(void *)GetProcAddress(python, "Py_Main");

@@ -26,6 +26,7 @@ BOTH = "cmd /c echo to the output& echo to the errors 1>&2"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 LINES = "tick"
 PROCESS_ALL_ACCESS = 0x1FFFFF
+MEM_COMMIT, PAGE_READWRITE = 0x1000, 4
 # Longer than MAX_PATH.
 LONG = [letter * 60 for letter in "abcdef"]
 
@@ -164,26 +165,52 @@ def _ledger(bundle: str) -> int:
     return len(Ledger(bundle).entries())
 
 
-def error_mode(program: str, directory: str) -> Any:
-    """The error mode of the daemon, from a thread of ours in its process: kernel32 is at the same address in all."""
+def _call_in(pid: int, function: str, text: str = "") -> int:
+    """The result (32 bits) of a function of kernel32 in another process, with a string as its argument. kernel32 is at
+    the same address in all processes."""
     import ctypes
     from ctypes import wintypes
 
+    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    for one in ("OpenProcess", "GetProcAddress", "CreateRemoteThread", "GetModuleHandleW", "VirtualAllocEx"):
+        getattr(kernel32, one).restype = ctypes.c_void_p
+    address = kernel32.GetProcAddress(ctypes.c_void_p(kernel32.GetModuleHandleW("kernel32")), function.encode())
+    process = ctypes.c_void_p(kernel32.OpenProcess(PROCESS_ALL_ACCESS, False, pid))
+    data = (text + "\0").encode("utf-16-le")
+    size = ctypes.c_size_t(len(data))
+    place = ctypes.c_void_p(kernel32.VirtualAllocEx(process, None, size, MEM_COMMIT, PAGE_READWRITE))
+    assert kernel32.WriteProcessMemory(process, place, data, size, None), ctypes.get_last_error()
+    thread = kernel32.CreateRemoteThread(process, None, 0, ctypes.c_void_p(address), place, 0, None)
+    assert thread, ctypes.get_last_error()
+    result = wintypes.DWORD()
+    kernel32.WaitForSingleObject(ctypes.c_void_p(thread), int(TIMEOUT * 1000))
+    kernel32.GetExitCodeThread(ctypes.c_void_p(thread), ctypes.byref(result))
+    return result.value
+
+
+def error_mode(program: str, directory: str) -> Any:
+    """The error mode of the daemon."""
     shim = Shim(program, directory, "error-mode", FOREVER)
     task = shim.start()
-    kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
-    for function in (kernel32.OpenProcess, kernel32.GetProcAddress, kernel32.CreateRemoteThread):
-        function.restype = ctypes.c_void_p
-    kernel32.GetModuleHandleW.restype = ctypes.c_void_p
-    address = kernel32.GetProcAddress(ctypes.c_void_p(kernel32.GetModuleHandleW("kernel32")), b"GetErrorMode")
-    process = ctypes.c_void_p(kernel32.OpenProcess(PROCESS_ALL_ACCESS, False, task.connect().shim_pid))
-    thread = kernel32.CreateRemoteThread(process, None, 0, ctypes.c_void_p(address), None, 0, None)
-    assert thread, ctypes.get_last_error()
-    mode = wintypes.DWORD()
-    kernel32.WaitForSingleObject(ctypes.c_void_p(thread), int(TIMEOUT * 1000))
-    kernel32.GetExitCodeThread(ctypes.c_void_p(thread), ctypes.byref(mode))
+    mode = _call_in(task.connect().shim_pid, "GetErrorMode")
     task.shutdown()
-    return {"daemon": mode.value, "driver": kernel32.GetErrorMode(), "gone": shim.wait_exited()}
+    return {"daemon": mode, "driver": _call_in(os.getpid(), "GetErrorMode"), "gone": shim.wait_exited()}
+
+
+def planted_library(program: str, directory: str) -> Any:
+    """Whether the daemon loads a DLL of its current directory, or of PATH, by its name; and by its path."""
+    shim = Shim(program, directory, "planted", FOREVER)
+    in_path = os.path.join(directory, "in-path")
+    os.makedirs(in_path)
+    library = os.path.join(os.environ["SYSTEMROOT"], "system32", "etw-stub.dll")
+    shutil.copy(library, os.path.join(shim.bundle, "planted.dll"))
+    shutil.copy(library, os.path.join(in_path, "in-path.dll"))
+    shim.environment["PATH"] = f"{in_path};{os.environ['PATH']}"
+    task = shim.start()
+    names = ("planted.dll", "in-path.dll", os.path.join(shim.bundle, "planted.dll"))
+    loaded = [bool(_call_in(task.connect().shim_pid, "LoadLibraryW", name)) for name in names]
+    task.shutdown()
+    return {"loaded": loaded, "gone": shim.wait_exited()}
 
 
 def other_libraries(program: str, directory: str) -> Any:
@@ -329,6 +356,6 @@ def etw_events(program: str, directory: str) -> Any:
 
 if __name__ == "__main__":
     main(
-        file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, other_libraries, job_pipes,
-        log_pipe, redialled, squatted_log, variables, etw_events,
+        file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, planted_library,
+        other_libraries, job_pipes, log_pipe, redialled, squatted_log, variables, etw_events,
     )  # fmt: skip

@@ -71,6 +71,10 @@ def test_environment_names_no_other_hcs_libraries(machine: Machine) -> None:
     assert drive(machine, "other_libraries") == {"status": 5, "gone": True}
 
 
+def test_library_is_loaded_neither_from_the_bundle_nor_from_path(machine: Machine) -> None:
+    assert drive(machine, "planted_library") == {"loaded": [False, False, True], "gone": True}
+
+
 def test_stdio_pipes_of_host_processes_are_for_administrators(machine: Machine) -> None:
     assert drive(machine, "job_pipes") == [["D:P(A;;GA;;;BA)(A;;GA;;;SY)"] * 2] * 2
 
