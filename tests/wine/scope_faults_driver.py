@@ -38,18 +38,19 @@ def ask_emulator(command: str, **arguments: Any) -> Any:
 
 
 class Crashes:
-    """Pods whose daemon is killed at an HCS call of one of them."""
+    """Pods whose daemon is killed at an HCS call of one of them, on the host or in utility VMs."""
 
-    def __init__(self, program: str, directory: str) -> None:
+    def __init__(self, program: str, directory: str, in_vm: bool) -> None:
         self.pods = Pods(program, directory)
+        self._in_vm = in_vm
         self._before = ask_emulator("status")["systems"], self._mounts()
 
     def crash(self, nth: int, when: str) -> tuple[bool, list[str]]:
         """Whether the daemon was killed, and what is left of its pods after the `delete` of each."""
-        neighbour, pod = self.pods.pod(), self.pods.pod()
+        neighbour, pod = (self.pods.pod(in_vm=self._in_vm) for _ in range(2))
         assert pod.pid == neighbour.pid
         control = neighbour.control_pipe()
-        neighbour.task.create()
+        neighbour.create()
         neighbour.task.start()
         ask_emulator("fault-add", call="*", nth=nth, kill_client=when)
         try:
@@ -101,10 +102,10 @@ class Crashes:
             return [line for line in file if directory in line]
 
 
-def crashes(program: str, directory: str) -> Any:
+def crashes(program: str, directory: str, in_vm: bool = False) -> Any:
     """The daemon is killed at every HCS call of a container's lifecycle, of which each part of the test has some."""
     part, parts = (int(number) for number in os.environ[PART].split("/"))
-    one = Crashes(program, directory)
+    one = Crashes(program, directory, in_vm)
     survived = []
     left = {}
     nth = part
@@ -116,6 +117,10 @@ def crashes(program: str, directory: str) -> Any:
             survived.append(nth)
         nth += parts
     return {"survived": survived, "left": left}
+
+
+def vm_crashes(program: str, directory: str) -> Any:
+    return crashes(program, directory, in_vm=True)
 
 
 def blocked_call(program: str, directory: str) -> Any:
@@ -146,4 +151,4 @@ def _tolerate(call: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(crashes, blocked_call)
+    main(crashes, vm_crashes, blocked_call)

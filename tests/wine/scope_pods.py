@@ -7,12 +7,14 @@ import ctypes
 import os
 import shutil
 import signal
+from typing import Any
 
 from runhcs.task_client import TaskClient
 from shim.commands import SHIM_SCOPE
 from shim.platform.windows import daemon, endpoint, shared
 from tests.support.eventually import eventually
 from tests.wine.driver import Events, Shim
+from tests.wine.shim_scenarios import boot_image, isolated
 from tests.wine.standby_driver import Node
 from tests.wine.start_driver import command_lines, daemon_of, dial, start, wait_process_exit
 
@@ -28,11 +30,11 @@ class Pods(Node):
         self.environment: dict[str, str] = {}
         self._pids: set[int] = set()
 
-    def pod(self, scope: str = "node", command: str = FOREVER) -> Pod:
-        shim = self.new_shim(scope, command)
+    def pod(self, scope: str = "node", command: str = FOREVER, in_vm: bool = False) -> Pod:
+        shim = self.new_shim(scope, command, in_vm)
         code, output = start(shim, **self.environment)
         assert code == 0 and output == shim.address, output
-        pod = Pod(shim)
+        pod = Pod(shim, in_vm)
         self._pids.add(pod.pid)
         return pod
 
@@ -41,10 +43,17 @@ class Pods(Node):
         for pid in filter(daemon.is_running, self._pids):
             terminate(pid)
 
-    def new_shim(self, scope: str, command: str = FOREVER) -> Shim:
+    def new_shim(self, scope: str, command: str = FOREVER, in_vm: bool = False) -> Shim:
         self.count += 1
         name = f"{os.path.basename(self.directory)}-{self.count}"
-        return Shim(self.program, self.directory, name, command, self.events, annotations={SHIM_SCOPE: scope})
+        windows: dict[str, Any] = {"hyperv": {}} if in_vm else {}
+        annotations = {SHIM_SCOPE: scope}
+        shim = Shim(
+            self.program, self.directory, name, command, self.events, annotations=annotations, windows=windows
+        )  # fmt: skip
+        if in_vm:
+            boot_image(self.directory)
+        return shim
 
     def crash_logs(self) -> list[str]:
         """Files of daemons beside the bundles."""
@@ -52,8 +61,9 @@ class Pods(Node):
 
 
 class Pod:
-    def __init__(self, shim: Shim) -> None:
+    def __init__(self, shim: Shim, in_vm: bool = False) -> None:
         self.shim = shim
+        self._options = isolated() if in_vm else None
         self.task: TaskClient = dial(shim)
         self.pid = self.task.connect().shim_pid
         assert self.pid == daemon_of(shim)
@@ -67,9 +77,12 @@ class Pod:
     def is_served(self) -> bool:
         return dial(self.shim).connect().shim_pid == self.pid
 
+    def create(self) -> None:
+        self.task.create(options=self._options)
+
     def run(self) -> int:
         """A container until its end; returns its exit status."""
-        self.task.create()
+        self.create()
         self.task.start()
         status = self.task.wait().exit_status
         self.task.delete()
@@ -78,7 +91,7 @@ class Pod:
     def run_and_kill(self) -> None:
         """A container and an exec, both killed."""
         process = {"cwd": "C:\\", "commandLine": FOREVER, "args": [], "user": {}}
-        self.task.create()
+        self.create()
         self.task.start()
         self.task.exec("e1", process)
         self.task.start("e1")

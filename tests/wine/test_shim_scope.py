@@ -17,9 +17,9 @@ from tests.wine.node import EventWatch, Node, ask_emulator
 
 # The pods of `handles_of_pods`.
 MANY = 4
-# The HCS calls of `crashes` are split over this number of tests, so that none is long.
+# The HCS calls of `crashes` and `vm_crashes` are split over this number of tests, so that none is long.
 PARTS = 6
-CALLS = 15
+CALLS, VM_CALLS = 15, 10
 SHARED = {"annotations": {SHIM_SCOPE: "node"}}
 
 
@@ -124,14 +124,17 @@ def test_blocked_hcs_call_does_not_delay_another_pod(drive_faults: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(1, PARTS + 1))
+@pytest.mark.parametrize(
+    ("scenario", "calls", "part"),
+    [(*one, part) for part in range(1, PARTS + 1) for one in (("crashes", CALLS), ("vm_crashes", VM_CALLS))],
+)
 def test_daemon_killed_at_every_hcs_call_leaks_nothing_of_any_pod(
-    drive_faults: Any, machine: Machine, monkeypatch: pytest.MonkeyPatch, part: int
+    drive_faults: Any, machine: Machine, monkeypatch: pytest.MonkeyPatch, scenario: str, calls: int, part: int
 ) -> None:
     monkeypatch.setitem(machine.environment, "RUNHCS_TEST_PART", f"{part}/{PARTS}")
-    result = drive_faults("crashes")
+    result = drive_faults(scenario)
     assert result["left"] == {}
-    assert result["survived"][0] > CALLS, "a lifecycle has more HCS calls than that"
+    assert result["survived"][0] > calls, "a lifecycle has more HCS calls than that"
 
 
 # containerd
