@@ -37,7 +37,7 @@ VALUES = ("true", "false", "True", "1", "0", "2", "", "abc", "100", "512", "1000
 
 def generated_annotations(*modules: ModuleType) -> list[str]:
     return sorted(
-        name
+        str(name)
         for module in modules
         for name, row in module_rows(module).items()
         if row.kind is not TEXT and row.outcome == APPLIED and not any(part in name for part in _NOT_GENERATED)

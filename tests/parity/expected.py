@@ -137,6 +137,11 @@ EXPECTED = (
         given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
     ),
     Expected(
+        "Mounts are checked before the settings of a VM",
+        r"answer Create: text 'error in preparing config doc: .*', "
+        r"here '(invalid OCI spec - a mount|failed to resolve path) .*",
+    ),
+    Expected(
         "Of several invalid mounts the first is named",
         r"answer Create: text 'invalid OCI spec - a mount must have both .*', here 'failed to resolve path .*",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -100,6 +101,7 @@ def test_generated_cases_use_known_steps_faults_and_options(kind: str) -> None:
     def check(case: Case) -> None:
         for one in case:
             json.dumps(one)
+            assert copy.deepcopy(one) == one, "shrink copies cases"
             assert {name for step in one["steps"] for name in calls_of(step)} <= STEPS
             options(one["options"])
             used = {step for step in one["steps"] if step.startswith("update:")}
