@@ -19,7 +19,7 @@ from shim.hostprocess.job_system import JobSystem
 from shim.oci.errors import InvalidSpec
 from shim.oci.section import Section
 from shim.platform import command_line, host, jobs
-from shim.platform.job_types import ALREADY_EXISTS, DIRECTORY, MEMBER, NOT_SUPPORTED, JobError, Launch
+from shim.platform.job_types import ALREADY_EXISTS, DIRECTORY, FILE_NOT_FOUND, MEMBER, NOT_SUPPORTED, JobError, Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,9 +172,15 @@ class HostProcessContainer(BaseContainer):
 
     def create_process(self, parameters: Document) -> JobProcess:
         launch: Launch = parameters["Launch"]
-        with as_hcs_error(f"start {launch.command_line!r} in {self.id}"):
-            self._make_directory(launch.directory)
-            process = self._job.spawn(launch)
+        try:
+            with as_hcs_error(f"start {launch.program!r} in {self.id}"):
+                self._make_directory(launch.directory)
+                process = self._job.spawn(launch)
+        except HcsError as error:
+            if error.code & 0xFFFF != FILE_NOT_FOUND or launch.application or self._job.can_bind:
+                raise
+            what = f"failed to get application name from commandline: failed to find executable {launch.program!r}"
+            raise HcsError(error.code, what, detail=f"of container {self.id}") from error
         if self._init is None:
             self._init = process
         return process

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shim.platform import command_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -196,3 +198,8 @@ class Launch:
         self.console = console
         #: Height and width of its console.
         self.size = size
+
+    @property
+    def program(self) -> str:
+        """What errors name: the rest of the command line may hold secrets."""
+        return self.application or next(iter(command_line.programs(self.command_line)), "")

@@ -128,7 +128,7 @@ EXPECTED = (
     ),
     Expected(
         "A VM is closed when its container cannot start",
-        r"answer Update: (code (OK|Unimplemented), here Unknown|text 'hcs::System::Modify <id>@vm: .*)",
+        r"answer Update: (code OK, here Unknown|text 'hcs::System::Modify <id>@vm: .*)",
         given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
     ),
     Expected(
@@ -279,6 +279,12 @@ EXPECTED = (
     Expected(
         "An error names the container, not the command line",
         r"answer Start: text .hcs::System::CreateProcess: .*",
+    ),
+    Expected(
+        "An error names the container, not the command line",
+        r"answer Start: text 'failed to get application name from commandline .*: failed to find executable .*', "
+        r"here .failed to get application name from commandline: failed to find executable .*",
+        given=(r"host process container",),
     ),
     Expected(
         "New VM limits are an `Update`",

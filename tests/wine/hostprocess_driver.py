@@ -113,7 +113,7 @@ def execs(program: str, directory: str) -> Any:
 def failures(program: str, directory: str) -> Any:
     """A missing program, a container without a user, and a pipe as a mount."""
     errors = {}
-    shim = JobShim(program, directory, "jobmissing", "no-such-program.exe")
+    shim = JobShim(program, directory, "jobmissing", "no-such-program.exe --password=xyzzy")
     task = shim.start()
     task.create()
     try:

@@ -55,6 +55,7 @@ def test_terminal(machine: Machine) -> None:
 def test_invalid_requests_are_refused(machine: Machine) -> None:
     result = drive(machine, "failures")
     assert "no-such-program.exe" in result["program"] and "ERROR_FILE_NOT_FOUND" in result["program"]
+    assert "failed to find executable" in result["program"] and "xyzzy" not in result["program"]
     assert "needs a user" in result["user"]
     assert "use it directly" in result["pipe"]
 

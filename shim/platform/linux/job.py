@@ -122,7 +122,8 @@ class Job:
         line = launch.command_line
         if not os.path.isdir(job_mounts.posix(launch.directory)):
             # As CreateProcess: in the view of its caller, where the job's bind mounts do not exist.
-            raise JobError(DIRECTORY, f"{line!r} cannot be started: {launch.directory!r} is no directory of the host")
+            why = f"{launch.directory!r} is no directory of the host"
+            raise JobError(DIRECTORY, f"{launch.program!r} cannot be started: {why}")
         programs = [launch.application] if launch.application else command_line.programs(line)
         arguments, tail = command_line.arguments(line), command_line.tail(line)
         variables = [f"{name}={value}" for name, value in launch.environment.items()]
@@ -148,7 +149,7 @@ class Job:
                 descriptors=theirs,
             )  # fmt: skip
             if reply.errno:
-                raise job_process.launch_error(reply, launch, programs[0] if programs else line)
+                raise job_process.launch_error(reply, launch)
         except BaseException:
             for descriptor in ours.values():
                 os.close(descriptor)

@@ -60,7 +60,7 @@ def exit_code(wait_status: int, code: int) -> int:
     return code
 
 
-def launch_error(reply: Reply, launch: Launch, program: str) -> JobError:
+def launch_error(reply: Reply, launch: Launch) -> JobError:
     """The Win32 error of a failed start."""
     import errno
 
@@ -79,7 +79,7 @@ def launch_error(reply: Reply, launch: Launch, program: str) -> JobError:
         errno.EAGAIN: NOT_ENOUGH_MEMORY,
         errno.ENOMEM: NOT_ENOUGH_MEMORY,
     }.get(reply.errno, GENERAL_FAILURE)
-    return JobError(code, f"{program!r} cannot be started: {reason}")
+    return JobError(code, f"{launch.program!r} cannot be started: {reason}")
 
 
 class JobProcess(ExitEvent):

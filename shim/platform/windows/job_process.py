@@ -177,7 +177,7 @@ def _call(token: int, launch: Launch, startup: Any, flags: int, inherit: bool) -
         result = library("advapi32").CreateProcessAsUserW(handle(token), *rest)
     else:
         result = library("kernel32").CreateProcessW(*rest)
-    check(result, f"{launch.command_line!r} cannot be started")
+    check(result, f"{launch.program!r} cannot be started")
     return info
 
 

@@ -59,13 +59,13 @@ def apply(task: Task, request: UpdateTaskRequest) -> None:
         modify = task.container.system.modify
     for document in documents:
         path = document["ResourcePath"]
+        if path in LIMITS:
+            _require_limits(path)
         if task.init.stopped.is_set:
             raise unknown(
                 f"hcs::System::Modify {task.id}: hcsshim: the handle has already been closed: the task is "
                 f"{task.init.state_name}, and its resources cannot be changed"
             )
-        if path in LIMITS:
-            _require_limits(path)
         try:
             modify(document, timeout=MODIFY_TIMEOUT)
         except Exception as error:

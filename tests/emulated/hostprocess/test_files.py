@@ -186,3 +186,20 @@ class TestWithoutBindFilter:
         shim.delete_command()
         assert not (old.place / "c1").exists()
         assert not old.shims.mounts()
+
+    @pytest.mark.parametrize(
+        ("directory", "words"),
+        [("", "failed to find executable 'no-such-program'"), ("C:\\..\\none", "start 'no-such-program' in c1")],
+    )
+    def test_error_of_a_start_names_the_program_without_its_arguments(
+        self, old: Jobs, directory: str, words: str
+    ) -> None:
+        spec = old.spec("no-such-program", "--password=xyzzy", process={"cwd": directory})
+        shim = old.shims.start("c1", spec, with_log=True)
+        shim.create(rootfs=old.rootfs)
+        message = refused(status.UNKNOWN, shim.start)
+        assert words in message and "xyzzy" not in message
+        shim.kill_daemon()
+        shim.delete_command()
+        shim.log.close()
+        assert "failed" in shim.log.text and "xyzzy" not in shim.log.text
