@@ -53,7 +53,7 @@ def draft(
     container["RegistryChanges"] = registry_changes.changes(spec, id, warn, dump_location)
     if assign_devices and (devices := _devices(spec)):
         container["AssignedDevices"] = devices
-    if names.DEVICE_EXTENSIONS in spec.annotations:
+    if spec.annotations.texts(names.DEVICE_EXTENSIONS):
         from shim.container import device_extensions
 
         container["AdditionalDeviceNamespace"] = device_extensions.read(spec.annotations)

@@ -94,10 +94,13 @@ def statistics(stats: PackedAny) -> dict[str, Any]:
 
 
 def process_details(processes: list[ProcessInfo]) -> str:
-    """The response to Pids as in a recording."""
+    """The response to Pids as in a recording. Wine starts a console host as a child of a program of a job, a moment
+    later, and only if the program needs one."""
     shown = []
     for process in processes:
         details = ProcessDetails.decode(process.info.value) if process.info is not None else ProcessDetails()
+        if details.image_name == "conhost.exe":
+            continue
         shown.append(f"{process.pid} {ProcessDetails.FULL_NAME} {json.dumps(_members(details))}")
     return f"[{' '.join(shown)}]"
 

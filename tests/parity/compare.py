@@ -55,7 +55,7 @@ def _comparable(text: str) -> str:
     # Parity does not include Go's format of structures.
     for inner in (": CreateFile ", ": GetFileAttributesEx ", ": {", ": &{", "{Destination", "*layers."):
         text = text.partition(inner)[0]
-    return text
+    return " ".join(text.split())  # as in errors of ours
 
 
 def _code(answer: dict[str, Any]) -> str:

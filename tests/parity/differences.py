@@ -43,8 +43,11 @@ def outline(case: Case) -> list[str]:
             lines.append("standalone user by name")
     if case.has_pairs:
         lines.append("calls at the same time")
-    if (case.spec.get("annotations") or {}).get("microsoft.com/hostprocess-container"):
+    annotations = case.spec.get("annotations") or {}
+    if annotations.get("microsoft.com/hostprocess-container"):
         lines.append("host process container")
+    if "io.microsoft.virtualmachine.forwardlogs.sources" in annotations:
+        lines.append("annotation of log sources")
     if str(case.run.get("fail") or "").partition("@")[0].endswith("=crash"):
         lines.append("crash of the guest")
     return [f"case {case.name}", *(normalize(case, line) for line in lines)]

@@ -74,6 +74,10 @@ def create_pipe(directory: Path) -> None:
     os.mkfifo(directory / "pipe" / "docker_engine")
 
 
+#: In C:\\hostdir, the source of mounts.
+HOST_FILES = ("file.txt", "other.txt", "disk.vhdx")
+
+
 def create_files(root: Path) -> None:
     """Create the files of drive C: of the cases. Programs are those of this machine, which the emulator's containers
     run."""
@@ -86,9 +90,8 @@ def create_files(root: Path) -> None:
     (base / "UtilityVM" / "Files").mkdir(parents=True)
     (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
     (root / "hostdir").mkdir()
-    for name in ("file.txt", "other.txt"):
-        (root / "hostdir" / name).write_text("file\n")
-    (root / "hostdir" / "disk.vhdx").write_text('{"Size": 1073741824}')
+    for name in HOST_FILES:
+        (root / "hostdir" / name).write_text('{"Size": 1073741824}' if name.endswith(".vhdx") else "file\n")
 
 
 def create_linux_files(

@@ -37,6 +37,7 @@ SECOND_HANDLE = "A kill uses a second handle without callbacks"
 CLOSED_LATER = "The exit is published before the process handle is closed"
 STATS_AT_EXIT = "Stats are sampled once more at exit"
 REFUSED_EARLIER = "An invalid spec is refused before anything is created"
+UPDATE = "The guest is not asked to update what has exited"
 LINUX = "Message types for Linux clients"
 RACES = "Races"
 DELETE = "`delete` releases the ledger and returns the real exit status"
@@ -132,14 +133,23 @@ EXPECTED = (
         given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
     ),
     Expected(
+        UPDATE,
+        r"answer Update: text 'guest RPC failure: cannot modify: .*', here 'hcs::System::Modify <id>: .*",
+    ),
+    Expected(
+        UPDATE, r"guest - guest:ModifySettings <id> Update Container/.*", given=(r"answer Update Unknown",)
+    ),
+    Expected(
         "A VM is closed when its container cannot start",
         r"hcs - HcsGetComputeSystemProperties <id>@vm Statistics,Memory",
         given=(r"answer Start (?!OK).*", r"hcs HcsCreateComputeSystem <id>@vm"),
     ),
+    # Of two errors in a spec, or of one that HCS finds.
     Expected(
-        "Mounts are checked before the settings of a VM",
-        r"answer Create: text 'error in preparing config doc: .*', "
-        r"here '(invalid OCI spec - a mount|failed to resolve path) .*",
+        REFUSED_EARLIER,
+        r"answer Create: text ['\"](error in preparing config doc:|error while creating the compute system:"
+        r"|invalid spec - Windows Container CPU) .*['\"], "
+        r"here ['\"](invalid OCI spec|failed to resolve path|windows\.resources\.memory\.limit is) .*",
     ),
     Expected(
         "Of several invalid mounts the first is named",
@@ -192,6 +202,11 @@ EXPECTED = (
     ),
     Expected(
         NOT_STARTED,
+        r"answer events: it is \[\"/tasks/create\"\], .*",
+        given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
+        NOT_STARTED,
         r"guest \+ guest:DeleteContainerState <id>",
         given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
     ),
@@ -199,6 +214,11 @@ EXPECTED = (
         HOST_NOT_STARTED,
         r"answer (Delete\(\): code Unknown, here OK|events: it is \[\"/tasks/create\"\], .*)",
         given=(r"host process container", r"answer Delete\(\) Unknown"),
+    ),
+    Expected(
+        HOST_NOT_STARTED,
+        r"answer Wait\(\): code DeadlineExceeded, here OK",
+        given=(r"host process container", r"answer Kill\(.*\) .*"),
     ),
     Expected(
         HOST_NOT_STARTED,
@@ -226,6 +246,11 @@ EXPECTED = (
         (r"answer Pids OK", r"hcs HcsGetComputeSystemProperties <id> ProcessList"),
     ),
     Expected(LINUX, r"answer Stats: (values is missing|type is .*)"),
+    Expected(
+        "An invalid annotation of log sources is ignored",
+        r"guest \+ guest:ModifyServiceSettings 00000000-0000-0000-0000-000000000000",
+        given=(r"annotation of log sources",),
+    ),
     Expected("VM memory under Wine", r"answer Stats: code Unknown, here OK"),
     Expected(
         "Pause calls HCS",

@@ -22,6 +22,7 @@ from tests.parity import calls
 from tests.parity.cases import CASES
 from tests.parity.driver_process import DriverProcess
 from tests.parity.environment import (
+    HOST_FILES,
     TOOL,
     create_files,
     create_linux_files,
@@ -118,8 +119,9 @@ class RecordingMachine(Machine):
         return {"spec": scenario["spec"], "run": run, "calls": written}
 
     def left(self) -> list[str]:
-        """Compute systems that exist."""
-        return sorted(str(system["Id"]) for system in self.control("status")["systems"])
+        """Compute systems that exist, and files of the host that exist no more."""
+        missing = [f"no {name}" for name in HOST_FILES if not (self.drive / "hostdir" / name).exists()]
+        return missing + sorted(str(system["Id"]) for system in self.control("status")["systems"])
 
     def close_drivers(self) -> None:
         for driver in self._drivers.values():

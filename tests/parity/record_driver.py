@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -304,7 +305,8 @@ class Driver:
         return True
 
     def do_stdin(self, exec_id: str) -> bool:
-        self.pipes[f"{exec_id or 'init'}-stdin"].write(INPUT)
+        with suppress(OSError):  # after a CloseIO
+            self.pipes[f"{exec_id or 'init'}-stdin"].write(INPUT)
         return True
 
     def do_closeio(self, exec_id: str) -> bool:

@@ -39,7 +39,7 @@ _GUIDS = dict(DEFAULT_PROVIDERS)
 
 
 def read(annotations: Annotations, warn: Callable[[str], object]) -> str:
-    """Base64 of the configuration, "" when there are no sources."""
+    """Base64 of the configuration. Without sources it has none, so that the guest uses no defaults of its own."""
     sources = _given(annotations, warn)
     if annotations.flag(names.DEFAULT_LOG_SOURCES):
         defaults = [
@@ -52,9 +52,7 @@ def read(annotations: Annotations, warn: Callable[[str], object]) -> str:
             given = [{**provider, **_guid(provider)} for provider in etw.get("providers") or ()]
             named = {provider.get("providerGuid") for provider in given}
             etw["providers"] = [provider for provider in defaults if provider["providerGuid"] not in named] + given
-    if not sources:
-        return ""
-    text = json.dumps({"LogConfig": {"sources": sources}}, separators=(",", ":"))
+    text = json.dumps({"LogConfig": {"sources": sources or None}}, separators=(",", ":"))
     return b2a_base64(text.encode(), newline=False).decode()
 
 

@@ -135,6 +135,7 @@ def dump_count() -> None:
 
 
 def device_extensions() -> None:
+    assert "AdditionalDeviceNamespace" not in container({names.DEVICE_EXTENSIONS: ""})
     given = {names.DEVICE_EXTENSIONS: "/no/such/file"}
     assert "failed to find path to driver extensions at /no/such/file" in str(refusal(given))
 

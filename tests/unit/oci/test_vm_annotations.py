@@ -209,7 +209,8 @@ def log_sources() -> None:
 
 def default_log_sources() -> None:
     assert len(sources(Machine({}))[0]["providers"]) == 13
-    assert Machine({names.DEFAULT_LOG_SOURCES: "false"}).settings.log_sources == ""
+    none = Machine({names.DEFAULT_LOG_SOURCES: "false"}).settings.log_sources
+    assert json.loads(base64.b64decode(none)) == {"LogConfig": {"sources": None}}
 
 
 def no_compartments() -> None:
