@@ -62,11 +62,26 @@ def _code(answer: dict[str, Any]) -> str:
     return str(answer.get("code") or "OK")
 
 
+# They follow an exit, while a client goes on with other calls.
+_FREE_ORDER = ("HcsCloseProcess", "event")
+
+
 def calls(recorded: list[Call], ours: list[Call], in_order: bool = True) -> list[str]:
     """Missing calls (`-`), additional calls (`+`), and differences of documents."""
-    differences = []
     if not in_order:
-        recorded, ours = (sorted(_without(one, other), key=_key) for one, other in ((recorded, ours), (ours, recorded)))
+        return _aligned(*_unmatched(recorded, ours))
+    free = [[call for call in side if call.name in _FREE_ORDER] for side in (recorded, ours)]
+    ordered = [[call for call in side if call.name not in _FREE_ORDER] for side in (recorded, ours)]
+    return [*_aligned(*ordered), *_aligned(*_unmatched(*free))]
+
+
+def _unmatched(recorded: list[Call], ours: list[Call]) -> tuple[list[Call], list[Call]]:
+    """What one side has and the other has not, without their order."""
+    return sorted(_without(recorded, ours), key=_key), sorted(_without(ours, recorded), key=_key)
+
+
+def _aligned(recorded: list[Call], ours: list[Call]) -> list[str]:
+    differences = []
     matcher = difflib.SequenceMatcher(None, [call.key for call in recorded], [call.key for call in ours], False)
     for operation, first, last, our_first, our_last in matcher.get_opcodes():
         if operation == "equal":
