@@ -55,6 +55,7 @@ def _host_process_spec() -> dict[str, Any]:
 
 
 _PIPE = "\\\\.\\pipe\\docker_engine"
+_LINUX_MOUNT = {"type": "bind", "source": "C:\\hostdir", "destination": "/a", "options": ["rbind"]}
 _LINUX_USER = {"args": ["/bin/id"], "user": {"uid": 0, "gid": 0, "username": "daemon"}}
 
 FINDINGS = {
@@ -116,6 +117,14 @@ FINDINGS = {
     "delete-of-a-created-host-process-container": Finding(
         {"spec": _host_process_spec(), "steps": [*CREATE, "delete", "shutdown", "events"]},
         lambda seen: "Unknown" in result(seen, "Delete()") and "UnprepareLayer" not in calls(seen),
+    ),
+    # The last one that uses C:\hostdir.
+    "failed-create-deletes-host-files": Finding(
+        {
+            "spec": lcow_specs.spec(process={"args": ["/none"]}, mounts=[_LINUX_MOUNT]), "options": lcow_specs.LCOW,
+            "steps": CREATE,
+        },
+        lambda seen: "/none" in result(seen, "Create") and "no file.txt" in seen["left"],
     ),
     "linux-user-by-name": Finding(
         {

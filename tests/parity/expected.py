@@ -37,7 +37,7 @@ SECOND_HANDLE = "A kill uses a second handle without callbacks"
 CLOSED_LATER = "The exit is published before the process handle is closed"
 STATS_AT_EXIT = "Stats are sampled once more at exit"
 REFUSED_EARLIER = "An invalid spec is refused before anything is created"
-UPDATE = "The guest is not asked to update what has exited"
+UPDATE = "A task that has exited is not updated"
 LINUX = "Message types for Linux clients"
 RACES = "Races"
 DELETE = "`delete` releases the ledger and returns the real exit status"
@@ -137,7 +137,9 @@ EXPECTED = (
         r"answer Update: text 'guest RPC failure: cannot modify: .*', here 'hcs::System::Modify <id>: .*",
     ),
     Expected(
-        UPDATE, r"guest - guest:ModifySettings <id> Update Container/.*", given=(r"answer Update Unknown",)
+        UPDATE,
+        r"(guest - guest:ModifySettings|hcs - HcsModifyComputeSystem) <id> Update Container/.*",
+        given=(r"answer Start (?!OK).*", r"answer Update Unknown"),
     ),
     Expected(
         "A VM is closed when its container cannot start",
@@ -234,6 +236,12 @@ EXPECTED = (
         USERS,
         r"guest guest:(Create <id>: \S+\.process\.user\.[ug]id|ExecuteProcess <id>: \S+RelaySettings.\w+) is .*",
         given=(r"standalone user by name",),
+    ),
+    Expected(
+        "Shares are mounted outside the container's directory",
+        r"guest guest:(ModifySettings|Create) .*: \S+ is \"/run/gcs/c/[^/]+/mounts/m\d+.*\", "
+        r"here \"/run/mounts/plan9/\S+-m\d+.*\"",
+        (LINUX_CONTAINER, r"guest guest:ModifySettings \S+ Add {2}MappedDirectory"),
     ),
     Expected(
         "The guest adapts to the VM's new memory",

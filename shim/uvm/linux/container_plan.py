@@ -54,7 +54,7 @@ class LinuxContainerPlan:
         with span("layers"):
             mounted = self._layers.acquire(container, guest, root)
         with span("mounts"):
-            mounted_at = self._mounts.acquire(guest, root, releases)
+            mounted_at = self._mounts.acquire(guest, container.id, releases)
         assigned = devices.assign(guest, spec, releases)
         oci = guest_spec(spec, mounted.path, mounted_at, namespace=self._namespace(container), devices=assigned)
         if not spec.pod_role:

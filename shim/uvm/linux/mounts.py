@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     Step = Callable[[LinuxGuest, str, list[Release]], Document]
 
 BIND = "bind"
+# Where the guest mounts shares. Microsoft's shim has them below the container's directory, which the guest removes with
+# all that is mounted in it if it cannot create the container: the files of the host would be removed, too.
+SHARES = "/run/mounts/plan9/"
 # `rro` is recursive. A read-only share has no writable parts in any case.
 _READ_ONLY = ("ro", "rro")
 BLOCK_DEVICE = "blockdev://"
@@ -55,10 +58,10 @@ class MountPlan:
     def __init__(self, spec: Spec) -> None:
         self._steps = [_step(index, mount) for index, mount in enumerate(spec.mounts)]
 
-    def acquire(self, guest: LinuxGuest, root: str, releases: list[Release]) -> list[Document]:
-        """The mounts for the guest's spec. `root` is the container's directory in the guest. What undoes each step is
-        in `releases`, also on failure."""
-        return [step(guest, root, releases) for step in self._steps]
+    def acquire(self, guest: LinuxGuest, id: str, releases: list[Release]) -> list[Document]:
+        """The mounts for the guest's spec. `id` is that of the container. What undoes each step is in `releases`, also
+        on failure."""
+        return [step(guest, id, releases) for step in self._steps]
 
 
 def _step(index: int, mount: Section) -> Step:
@@ -83,19 +86,19 @@ def _step(index: int, mount: Section) -> Step:
         raise InvalidSpec(
             f"could not open bind mount target: {mount.path}.source is {source!r}, which is not on this host; create it"
         )
-    return _share(mount, f"mounts/m{index}", source, read_only)
+    return _share(mount, index, source, read_only)
 
 
 def _unchanged(mount: Section) -> Step:
-    return lambda guest, root, releases: dict(mount.values)
+    return lambda guest, container_id, releases: dict(mount.values)
 
 
-def _share(mount: Section, directory: str, source: str, read_only: bool) -> Step:
-    def acquire(guest: LinuxGuest, root: str, releases: list[Release]) -> Document:
+def _share(mount: Section, index: int, source: str, read_only: bool) -> Step:
+    def acquire(guest: LinuxGuest, id: str, releases: list[Release]) -> Document:
         what = f"adding plan9 mount {mount.path}"
         try:
             with ErrorContext(what):
-                lease = guest.shares.mount(source, f"{root}/{directory}", read_only=read_only)
+                lease = guest.shares.mount(source, f"{SHARES}{id}-m{index}", read_only=read_only)
         except InvalidSpec as error:
             raise InvalidSpec(f"{what}: {error}", error.kind) from error
         releases.append(lease.release)
@@ -116,7 +119,7 @@ def _disk(mount: Section, type_: str, source: str, read_only: bool) -> Step:
     is_block_device = mount.text("destination").startswith(BLOCK_DEVICE)
     config = scsi.DiskMount(options=mount.texts("options"), block_device=is_block_device)
 
-    def acquire(guest: LinuxGuest, root: str, releases: list[Release]) -> Document:
+    def acquire(guest: LinuxGuest, id: str, releases: list[Release]) -> Document:
         with ErrorContext(f"{what} {mount.path}"):
             lease = guest.vm.disks.attach(path, read_only=read_only, kind=kind, provider=provider, mount=config)
         releases.append(lease.release)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +126,8 @@ def _uses_host_network(guest: Guest, container: Container) -> bool:
 
 
 def _clean_up(container: Container) -> None:
-    """After a failure: end init if there is one, and remove what the agent made in the bundle."""
+    """After a failure: end init if there is one, and remove the bundle. As with Microsoft's agent this includes the
+    files of the host that are mounted in it."""
     if container.init is not None:
         try:
             container.runtime.kill(9)
@@ -142,11 +144,7 @@ def _clean_up(container: Container) -> None:
                 mounts.unmount_below(os.path.join(container.root, name))
             except GuestError:
                 pass
-    for name in ("hostname", "hosts", "resolv.conf", "config.json", "runc.log"):
-        try:
-            os.unlink(os.path.join(container.bundle, name))
-        except OSError:
-            pass
+    shutil.rmtree(container.bundle, ignore_errors=True)
 
 
 def remove_pod(identifier: str) -> None:

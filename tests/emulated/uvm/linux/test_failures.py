@@ -59,6 +59,24 @@ def test_share_that_stays_mounted_keeps_its_files(lcow: LinuxShims, tmp_path: Pa
     _close(lcow, pod)
 
 
+@pytest.mark.parametrize("is_standalone", [True, False])
+def test_failed_create_keeps_the_files_of_a_mounted_directory(
+    lcow: LinuxShims, tmp_path: Path, is_standalone: bool
+) -> None:
+    """The guest then removes the directory of the container, with all that is mounted in it."""
+    (tmp_path / "precious").write_text("data")
+    members = {"mounts": [_mount(tmp_path)]}
+    if is_standalone:
+        shim = lcow.start("c1", "/none", **members)
+        assert "/none" in refused(status.UNKNOWN, lcow.create, shim)
+    else:
+        pod = lcow.pod()
+        assert "/none" in refused(status.UNKNOWN, lcow.create, lcow.workload(pod, "c1", "/none", **members))
+        assert lcow.output_in(pod, "c2", "cat", "/data/precious", **members) == "data"
+        _close(lcow, pod)
+    assert (tmp_path / "precious").read_text() == "data"
+
+
 def test_start_that_the_guest_refuses_exits_the_task(lcow: LinuxShims) -> None:
     pod = lcow.pod()
     workload = lcow.workload(pod, "c1", *SLEEP)

@@ -13,13 +13,13 @@ from shim.oci.spec import Spec
 from shim.uvm.linux.mounts import MountPlan
 from tests.unit.uvm.linux.fakes import PLAN9, SCSI, FakeVm
 
-ROOT = "/run/gcs/c/c1"
+SHARE = "/run/mounts/plan9/c1-m"
 READ_ONLY_SHARES = {"io.microsoft.virtualmachine.fileshares.disablewritable": "true"}
 
 
 def acquire(vm: FakeVm, *mounts: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Any]]:
     releases: list[Any] = []
-    return MountPlan(Spec({"linux": {}, "mounts": list(mounts)})).acquire(vm.guest, ROOT, releases), releases
+    return MountPlan(Spec({"linux": {}, "mounts": list(mounts)})).acquire(vm.guest, "c1", releases), releases
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_directory_is_a_share_at_its_index(tmp_path: Path) -> None:
     proc = {"type": "proc", "destination": "/proc", "source": "proc"}
     bind = {"type": "bind", "source": str(tmp_path), "destination": "/data", "options": ["rbind", "RO"]}
     found, releases = acquire(vm, proc, bind)
-    assert found == [proc, {**bind, "source": f"{ROOT}/mounts/m1"}]
+    assert found == [proc, {**bind, "source": f"{SHARE}1"}]
     share = {"Name": "0", "AccessName": "0", "Path": str(tmp_path), "Port": 564, "Flags": 5}
-    mounted = {"MountPath": f"{ROOT}/mounts/m1", "ShareName": "0", "Port": 564, "ReadOnly": True}
+    mounted = {"MountPath": f"{SHARE}1", "ShareName": "0", "Port": 564, "ReadOnly": True}
     assert vm.take() == [("Add", PLAN9, share), ("guest Add", "MappedDirectory", mounted)]
     releases[0]()
     assert [request[:2] for request in vm.take()] == [("guest Remove", "MappedDirectory"), ("Remove", PLAN9)]
@@ -60,7 +60,7 @@ def test_file_is_a_share_of_its_directory_restricted_to_it(tmp_path: Path, monke
     vm = FakeVm()
     bind = {"type": "bind", "source": str(tmp_path / "f.txt"), "destination": "/etc/f"}
     found, _ = acquire(vm, bind)
-    assert found[0]["source"] == f"{ROOT}/mounts/m0/f.txt"
+    assert found[0]["source"] == f"{SHARE}0/f.txt"
     assert vm.requests[0][2] == {
         "Name": "0", "AccessName": "0", "Path": f"{tmp_path}/", "Port": 564, "Flags": 0x84, "AllowedFiles": ["f.txt"],
     }  # fmt: skip
