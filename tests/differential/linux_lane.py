@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from contextlib import suppress
 from typing import Any
@@ -76,6 +77,10 @@ class LinuxLane:
         for shim in self._shims.shims:
             shutil.rmtree(shim.path, ignore_errors=True)
             shutil.rmtree(self._environment.root / "snapshots" / shim.id, ignore_errors=True)
+            # The parents of the root directory of a host process container, which is at the same path of this machine.
+            for path in (f"/{shim.id}", f"/hpc-{shim.id}", f"/hpc/{shim.id}/deep", f"/hpc/{shim.id}"):
+                with suppress(OSError):
+                    os.rmdir(path)
         self._shims.shims.clear()
         self._replay.close()
         self._replay = Replay(self._emulator, self._shims, self._environment)

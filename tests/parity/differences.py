@@ -48,6 +48,9 @@ def outline(case: Case) -> list[str]:
         lines.append("host process container")
     if "io.microsoft.virtualmachine.forwardlogs.sources" in annotations:
         lines.append("annotation of log sources")
+    sources = [mount.get("source") for mount in case.spec.get("mounts") or ()]
+    if len(set(sources)) < len(sources):
+        lines.append("a source is mounted twice")
     if str(case.run.get("fail") or "").partition("@")[0].endswith("=crash"):
         lines.append("crash of the guest")
     return [f"case {case.name}", *(normalize(case, line) for line in lines)]

@@ -89,6 +89,7 @@ EXPECTED = (
     ),
     Expected(REFUSED_EARLIER, r"hcs - GetLayerMountPath"),
     Expected(REFUSED_EARLIER, r"(hcs|guest) - .*", given=(REFUSED,)),
+    Expected(REFUSED_EARLIER, r"hcs \+ HcsGetServiceProperties {2}ProcessorTopology", given=(REFUSED,)),
     # Of two such calls, the one for another disk is missing.
     Expected(REFUSED_EARLIER, r"hcs GrantVmAccess: it is .*", given=(REFUSED,)),
     Expected(CLEANED_UP, r"hcs \+ HcsOpenComputeSystem <id>@vm", given=(REFUSED,)),
@@ -150,7 +151,7 @@ EXPECTED = (
     Expected(
         REFUSED_EARLIER,
         r"answer Create: text ['\"](error in preparing config doc:|error while creating the compute system:"
-        r"|invalid spec - Windows Container CPU) .*['\"], "
+        r"|invalid spec - Windows Container CPU|vNUMA topology is not supported) .*['\"], "
         r"here ['\"](invalid OCI spec|failed to resolve path|windows\.resources\.memory\.limit is) .*",
     ),
     Expected(
@@ -223,6 +224,11 @@ EXPECTED = (
         given=(r"host process container", r"answer Kill\(.*\) .*"),
     ),
     Expected(
+        "A host process that cannot be started does not crash the shim",
+        r"answer .*|hcs \+ .*",
+        given=(r"host process container", r"answer Start Unknown", r"answer .* ttrpc: closed"),
+    ),
+    Expected(
         HOST_NOT_STARTED,
         r"hcs \+ (Unprepare|Deactivate)Layer",
         given=(r"host process container", r"answer Delete\(\) Unknown"),
@@ -242,6 +248,11 @@ EXPECTED = (
         r"guest guest:(ModifySettings|Create) .*: \S+ is \"/run/gcs/c/[^/]+/mounts/m\d+.*\", "
         r"here \"/run/mounts/plan9/\S+-m\d+.*\"",
         (LINUX_CONTAINER, r"guest guest:ModifySettings \S+ Add {2}MappedDirectory"),
+    ),
+    Expected(
+        "A file that is shared already is not added again",
+        r"hcs - HcsModifyComputeSystem \S+@vm Update VirtualMachine/Devices/VirtualSmb/Shares",
+        given=(r"a source is mounted twice",),
     ),
     Expected(
         "The guest adapts to the VM's new memory",
