@@ -41,6 +41,8 @@ def outline(case: Case) -> list[str]:
         lines.append("linux container")
         if not case.pod and ((case.spec.get("process") or {}).get("user") or {}).get("username"):
             lines.append("standalone user by name")
+    if any(step.startswith(("restart", "outage:")) for step in case.run["steps"]):
+        lines.append("restart of containerd")
     if case.has_pairs:
         lines.append("calls at the same time")
     annotations = case.spec.get("annotations") or {}

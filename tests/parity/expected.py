@@ -308,6 +308,11 @@ EXPECTED = (
         r"hcs \+ Hcs(Open|Terminate|Close)ComputeSystem <id>(@vm)?|hcs \+ HcsSetComputeSystemCallback <id>(@vm)?",
         given=(r"answer delete-cmd OK",),
     ),
+    Expected(
+        "Events are sent again after a restart of containerd",
+        r"answer events: it is \[(.*)\], here \[\1, .*\]",
+        given=(r"restart of containerd",),
+    ),
     Expected("A missed exit is polled", r"hcs \+ HcsGetProcessProperties <pid>"),
     Expected(
         GUEST_NETWORK,
