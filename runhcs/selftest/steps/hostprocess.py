@@ -29,11 +29,17 @@ def _command(windows: str, linux: str) -> dict[str, Any]:
     return {"args": [], "commandLine": f"cmd /c {windows}"}
 
 
+def _windows_path(path: Path) -> str:
+    return "C:" + str(path).replace("/", "\\") if host.IS_EMULATED else str(path)
+
+
+def _mounted_at(destination: str) -> str:
+    """Where the processes of the container find a mount."""
+    return f"%CONTAINER_SANDBOX_MOUNT_POINT%{destination[len('C:') :]}"
+
+
 def _spec(node_directory: Path, command: dict[str, Any], **process: Any) -> dict[str, Any]:
-    place = str(node_directory / "hpc")
-    if host.IS_EMULATED:
-        place = "C:" + place.replace("/", "\\")
-    annotations = {HOST_PROCESS: "true", ROOT_LOCATION: place}
+    annotations = {HOST_PROCESS: "true", ROOT_LOCATION: _windows_path(node_directory / "hpc")}
     user = process.pop("user", "")
     if not user:
         annotations[INHERIT_USER] = "true"
@@ -90,9 +96,11 @@ def working_directories(context: Context) -> str:
     source = node.directory / "mounted"
     (source / "below").mkdir(parents=True, exist_ok=True)
     found = {}
-    for kind, cwd in (("root", "C:\\selftest\\below"), ("mount", "C:\\mounted\\below")):
-        spec = _spec(node.directory, _command("cd", "pwd"), cwd=f"%CONTAINER_SANDBOX_MOUNT_POINT%{cwd[2:]}")
-        spec["mounts"] = [{"source": str(source), "destination": "C:\\mounted", "options": []}]
+    # The shim creates a destination on the host, too: below this directory it is removed at the end.
+    destination = _windows_path(node.directory / "destination")
+    for kind, cwd in (("root", "C:\\selftest\\below"), ("mount", f"{destination}\\below")):
+        spec = _spec(node.directory, _command("cd", "pwd"), cwd=_mounted_at(cwd))
+        spec["mounts"] = [{"source": str(source), "destination": destination, "options": []}]
         text, status = _output(context, f"cwd-{kind}", spec)
         found[kind] = text
         if status or "below" not in text:
@@ -107,8 +115,9 @@ def read_only_mount(context: Context) -> str:
     source.mkdir(exist_ok=True)
     (source / "file.txt").write_text("mounted")
     command = _command("type file.txt& echo x> new.txt", "cat file.txt; echo x > new.txt")
-    spec = _spec(node.directory, command, cwd="%CONTAINER_SANDBOX_MOUNT_POINT%\\ro")
-    spec["mounts"] = [{"source": str(source), "destination": "C:\\ro", "options": ["ro"]}]
+    destination = _windows_path(node.directory / "destination-read-only")
+    spec = _spec(node.directory, command, cwd=_mounted_at(destination))
+    spec["mounts"] = [{"source": str(source), "destination": destination, "options": ["ro"]}]
     text, _ = _output(context, "ro", spec)
     if "mounted" not in text:
         raise StepFailed(f"a file of a mount cannot be read: {text!r}")
@@ -122,8 +131,9 @@ def smb_mount(context: Context) -> str:
     share = context.node.smb
     if not share:
         raise StepSkipped("no SMB share is given", r"--smb \\server\share\directory names one that can be read")
-    spec = _spec(context.node.directory, _command("dir /b", "ls"), cwd="%CONTAINER_SANDBOX_MOUNT_POINT%\\smb")
-    spec["mounts"] = [{"source": share, "destination": "C:\\smb", "options": ["ro"]}]
+    destination = _windows_path(context.node.directory / "destination-smb")
+    spec = _spec(context.node.directory, _command("dir /b", "ls"), cwd=_mounted_at(destination))
+    spec["mounts"] = [{"source": share, "destination": destination, "options": ["ro"]}]
     text, status = _output(context, "smb", spec)
     expected = sorted(os.listdir(share))
     if status or sorted(text.splitlines()) != expected:
