@@ -99,7 +99,7 @@ def process_details(processes: list[ProcessInfo]) -> str:
     shown = []
     for process in processes:
         details = ProcessDetails.decode(process.info.value) if process.info is not None else ProcessDetails()
-        if details.image_name == "conhost.exe":
+        if not details.exec_id and details.image_name in ("", "conhost.exe"):
             continue
         shown.append(f"{process.pid} {ProcessDetails.FULL_NAME} {json.dumps(_members(details))}")
     return f"[{' '.join(shown)}]"
