@@ -102,6 +102,8 @@ EXPECTED = (
         r"hcs \+ HcsTerminateComputeSystem <id>@vm",
         given=(r"crash of the guest",),
     ),
+    # As soon as it boots, for want of memory.
+    Expected("A VM that has crashed is terminated", r"hcs \+ HcsTerminateComputeSystem <id>@vm", given=(REFUSED,)),
     Expected("A second Create is refused at once", r"answer Create: code Unknown, here AlreadyExists"),
     Expected(
         "A failed VM start fails Create", r"answer Create: text .*handle has already been closed', .*"
