@@ -207,7 +207,7 @@ EXPECTED = (
     ),
     Expected(
         NOT_STARTED,
-        r"answer events: it is \[\"/tasks/create\"\], .*",
+        r"answer events: it is \[\"/tasks/create\"(, \"/tasks/exit\")?\], .*",
         given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
     ),
     Expected(
