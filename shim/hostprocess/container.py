@@ -179,8 +179,9 @@ class HostProcessContainer(BaseContainer):
         except HcsError as error:
             if error.code & 0xFFFF != FILE_NOT_FOUND or launch.application or self._job.can_bind:
                 raise
-            what = f"failed to get application name from commandline: failed to find executable {launch.program!r}"
-            raise HcsError(error.code, what, detail=f"of container {self.id}") from error
+            # The words of Microsoft's shim, without the command line.
+            missing = f"failed to find executable {launch.program!r} of {self.id}"
+            raise HcsError(error.code, f"failed to get application name from commandline: {missing}") from error
         if self._init is None:
             self._init = process
         return process

@@ -115,8 +115,8 @@ class WindowsGuest(Guest):
                 self._log.warning("failed to start log forwarding", error=error, **{"uvm-id": self.vm.id})
 
     def _forward_logs(self) -> None:
-        if sources := self.settings.log_sources:
-            self.vm.gcs.modify_service(LOG_SERVICE, {"RPCType": "ModifyServiceSettings", "Settings": sources})
+        sources = {"RPCType": "ModifyServiceSettings", "Settings": self.settings.log_sources}
+        self.vm.gcs.modify_service(LOG_SERVICE, sources)
         self.vm.gcs.modify_service(LOG_SERVICE, {"RPCType": "StartLogForwarding"})
 
     def close(self) -> None:
