@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.parity.environment import KERNELS
+from tests.parity.environment import KERNELS, create_host_files
 from tests.parity.record import RecordingMachine
 from tests.support.lcow_image import make_boot_files
 
@@ -54,6 +54,7 @@ class WineLane:
             self._ids.append(scenario.get("id", name))
             if is_last:
                 self._remove_files(machine)
+                create_host_files(machine.drive)  # Microsoft's shim deletes them now and then: docs/findings.md
         except Exception as error:
             # A new machine for the next case, since this one has the leftovers of a shim.
             self._failed_group = group

@@ -89,7 +89,11 @@ def create_files(root: Path) -> None:
     (top / "Files").mkdir(parents=True)
     (base / "UtilityVM" / "Files").mkdir(parents=True)
     (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
-    (root / "hostdir").mkdir()
+    create_host_files(root)
+
+
+def create_host_files(root: Path) -> None:
+    (root / "hostdir").mkdir(exist_ok=True)
     for name in HOST_FILES:
         (root / "hostdir" / name).write_text('{"Size": 1073741824}' if name.endswith(".vhdx") else "file\n")
 

@@ -318,20 +318,20 @@ def test_bridge_lost_containers_stay_and_exit_is_reported_later(vm: LinuxVm, bri
     assert second.wait_notification("app")["Type"] == "UnexpectedExit"
 
 
-def test_failed_creation_keeps_the_files_of_shares(vm: LinuxVm, bridge: Bridge) -> None:
+def test_failed_creation_removes_the_files_of_shares_in_the_bundle(vm: LinuxVm, bridge: Bridge) -> None:
+    """As with Microsoft's agent: the shim must not mount shares there."""
     root = vm.prepare(bridge, "app")
-    kept = vm.directory / "share" / "kept"
-    kept.parent.mkdir()
-    kept.write_text("data of the host")
-    vm.add("Plan9/Shares", {"Name": "1", "AccessName": "1", "Path": str(kept.parent), "Port": 564, "Flags": 4})
-    mapped = {"MountPath": f"{root}/mounts/m0", "ShareName": "1", "Port": 564}
-    ok(bridge.modify("MappedDirectory", "Add", mapped))
+    places = {"inside": f"{root}/mounts/m0", "outside": "/run/mounts/plan9/app-m0"}
+    for number, (name, place) in enumerate(places.items()):
+        (vm.directory / name).mkdir()
+        (vm.directory / name / "file").write_text("data of the host")
+        share = {"Name": str(number), "AccessName": str(number), "Path": str(vm.directory / name), "Port": 564}
+        vm.add("Plan9/Shares", {**share, "Flags": 4})
+        mapped = {"MountPath": place, "ShareName": str(number), "Port": 564}
+        ok(bridge.modify("MappedDirectory", "Add", mapped))
     assert create(bridge, spec(root, "no-such-program"))["Result"] != 0
-    ok(create(bridge, spec(root, "cat")))
-    init = vm.execute(bridge, "app")
-    assert init.wait() == 0
-    bridge.call(frames.DELETE_CONTAINER_STATE, "app")  # busy: the share is mounted in the bundle
-    assert kept.read_text() == "data of the host"
+    assert list((vm.directory / "inside").iterdir()) == []
+    assert (vm.directory / "outside" / "file").read_text() == "data of the host"
 
 
 def test_many_containers_and_requests_at_once(vm: LinuxVm, bridge: Bridge) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +26,18 @@ def create(guest: Guest, container: Container, config: dict[str, Any], exited: C
     namespace_id = spec.namespace_id(document)
     checks.check_spec(container.id, container.sandbox, config, guest.storage)
     _check_namespace(guest, container, namespace_id)
+    is_prepared = False
     try:
         _prepare(guest, container, namespace_id)
+        is_prepared = True
         container.log_path = spec.prepare_logs(container.root, document)
         _run(guest, container, namespace_id, exited)
     except BaseException:
         _clean_up(container)
+        # As Microsoft's agent, which leaves it for a workload with an invalid spec only. Files of the host that are
+        # mounted in it are removed, too.
+        if is_prepared or container.type != "container":
+            mounts.try_remove_tree(container.bundle)
         raise
 
 
@@ -126,8 +131,7 @@ def _uses_host_network(guest: Guest, container: Container) -> bool:
 
 
 def _clean_up(container: Container) -> None:
-    """After a failure: end init if there is one, and remove the bundle. As with Microsoft's agent this includes the
-    files of the host that are mounted in it."""
+    """After a failure: end init if there is one, and unmount what a sandbox has."""
     if container.init is not None:
         try:
             container.runtime.kill(9)
@@ -144,7 +148,6 @@ def _clean_up(container: Container) -> None:
                 mounts.unmount_below(os.path.join(container.root, name))
             except GuestError:
                 pass
-    shutil.rmtree(container.bundle, ignore_errors=True)
 
 
 def remove_pod(identifier: str) -> None:

@@ -81,9 +81,9 @@ def unmount_below(path: str) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a file or directory with its content. Content of mounts below it stays, and makes this fail as busy."""
-    busy = set(points_below(path))
-    failure = _remove(path, busy)
+    """Remove a file or directory with its content, and with that of mounts below it, as os.RemoveAll of Go does. The
+    mount points stay, and make this fail as busy."""
+    failure = _remove(path)
     if failure is not None:
         raise failure
 
@@ -95,16 +95,14 @@ def try_remove_tree(path: str) -> None:
         log.warning("failed to remove", path=path, error=str(error))
 
 
-def _remove(path: str, busy: set[str]) -> GuestError | None:
-    if path in busy:
-        return GuestError(f"unlinkat {path}: device or resource busy")
+def _remove(path: str) -> GuestError | None:
     failure: GuestError | None = None
     try:
         if os.path.isdir(path) and not os.path.islink(path):
             with os.scandir(path) as entries:
                 names = [entry.path for entry in entries]
             for name in names:
-                failure = _remove(name, busy) or failure
+                failure = _remove(name) or failure
             if failure is None:
                 os.rmdir(path)
         else:
