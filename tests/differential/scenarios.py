@@ -71,6 +71,7 @@ resources = st.fixed_dictionaries(
     },
 )
 # Pairs that one shim refuses and the other does not are in docs/reference/parity.md.
+# HCS refuses the same pipe twice in one VM, and Microsoft's shim tries it.
 mounts = st.lists(
     st.builds(
         lambda pair, more: {"source": pair[0], "destination": pair[1], **more},
@@ -84,7 +85,7 @@ mounts = st.lists(
         ),
     ),
     max_size=2,
-)  # fmt: skip
+).filter(lambda mounts: sum(mount["source"] == _PIPE for mount in mounts) <= 1)  # fmt: skip
 _any_options = {
     "debug": st.booleans(),
     "logLevel": st.sampled_from(["debug", "info", "warning", "error"]),
