@@ -75,6 +75,14 @@ def test_image_environment_directory_and_mounts(linux: LinuxNode, snapshotter: s
 
 
 @some_pairs
+def test_missing_program_is_reported_and_mounted_files_stay(linux: LinuxNode, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept\n")
+    result = linux.run("/none", flags=("--mount", f"type=bind,src={tmp_path},dst=/data,options=rbind:rw"))
+    assert result.returncode and "/none" in result.stderr
+    assert (tmp_path / "file").read_text() == "kept\n"
+
+
+@some_pairs
 def test_working_directory_and_read_only_root(linux: LinuxNode) -> None:
     assert linux.output("pwd", flags=("--cwd", "/tmp")) == "/tmp\n"
     script = "touch /new 2>/dev/null || echo read-only"
