@@ -1,7 +1,9 @@
-"""Removing directories of containers must never remove what is mounted in them."""
+"""Removing directories of containers, as os.RemoveAll of Go does for Microsoft's agent."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -10,15 +12,24 @@ from hcs_emulator.vm.linux.agent import mounts
 from hcs_emulator.vm.linux.agent.errors import GuestError
 
 
-def test_remove_tree_with_a_mount_keeps_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remove_tree_removes_the_content_of_mounts_and_fails_as_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inside = tmp_path / "bundle" / "mounts" / "m0"
     inside.mkdir(parents=True)
-    (inside / "kept").touch()
-    (tmp_path / "bundle" / "gone").touch()
-    monkeypatch.setattr(mounts, "points", lambda: ["/", str(inside)])
+    (inside / "file").touch()
+    (tmp_path / "bundle" / "other").touch()
+    remove = os.rmdir
+
+    def rmdir(path: str) -> None:
+        if path == str(inside):
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        remove(path)
+
+    monkeypatch.setattr(mounts.os, "rmdir", rmdir)
     with pytest.raises(GuestError, match=f"unlinkat {inside}: device or resource busy"):
         mounts.remove_tree(str(tmp_path / "bundle"))
-    assert (inside / "kept").exists() and not (tmp_path / "bundle" / "gone").exists()
+    assert [path.name for path in (tmp_path / "bundle").rglob("*")] == ["mounts", "m0"]
 
 
 def test_remove_tree_does_not_follow_symlinks(tmp_path: Path) -> None:
