@@ -34,7 +34,7 @@ FAILED = {
     "hostprocess-terminal": "the process exited with 0 and printed ''",
     # Volumes as mount points: working directories, and the file of that process, are in the root directories.
     "hostprocess-cleanup": r"root directories are left in (\S+): selftest-\d+-\d+-cwd-root, "
-    r"selftest-\d+-\d+-cwd-mount, (selftest-\d+-\d+-ro), \1\\\2\\ro\\new\.txt",
+    r"selftest-\d+-\d+-cwd-mount, (selftest-\d+-\d+-ro), \1\\\2\\\S+\\destination-read-only\\new\.txt",
     # Hyper-V sockets; the emulator's DLL replaces them for programs that load it before Winsock.
     "vm-sockets": r"this system has no Hyper-V sockets \(error 10047\)",
     # Entries of other accounts in an access control list.
@@ -72,6 +72,7 @@ def test_every_step(selftest: Any, machine: Machine) -> None:
     assert list(steps["vm-dumps"]["details"]["files"]) and steps["vm-dumps"]["details"]["access"] == []
     assert steps["endpoint-access"]["details"]["descriptor"] == "D:P(A;;GA;;;BA)(A;;GA;;;SY)"
     assert "selftest" not in " ".join(os.listdir(machine.drive / "users" / "root" / "Temp"))
+    assert not {"mounted", "ro", "selftest"} & set(os.listdir(machine.drive)), "destinations of mounts"
 
 
 def test_comparison_with_microsofts_shim(selftest: Any, machine: Machine) -> None:
