@@ -118,7 +118,6 @@ FINDINGS = {
         {"spec": _host_process_spec(), "steps": [*CREATE, "delete", "shutdown", "events"]},
         lambda seen: "Unknown" in result(seen, "Delete()") and "UnprepareLayer" not in calls(seen),
     ),
-    # The last one that uses C:\hostdir.
     "failed-create-deletes-host-files": Finding(
         {
             "spec": lcow_specs.spec(process={"args": ["/none"]}, mounts=[_LINUX_MOUNT]), "options": lcow_specs.LCOW,

@@ -74,7 +74,7 @@ def create_pipe(directory: Path) -> None:
     os.mkfifo(directory / "pipe" / "docker_engine")
 
 
-#: In C:\\hostdir, the source of mounts.
+#: In C:\hostdir, the source of mounts.
 HOST_FILES = ("file.txt", "other.txt", "disk.vhdx")
 
 

@@ -269,7 +269,7 @@ EXPECTED = (
     Expected(LINUX, r"answer Stats: (values is missing|type is .*)"),
     Expected(
         "An invalid annotation of log sources is ignored",
-        r"guest (\+ )?guest:ModifyServiceSettings 00000000-0000-0000-0000-000000000000(: Settings.\w+ is .*)?",
+        r"guest (\+ )?guest:ModifyServiceSettings 00000000-0000-0000-0000-000000000000(: Settings\.\w+ is .*)?",
         given=(r"annotation of log sources",),
     ),
     Expected("VM memory under Wine", r"answer Stats: code Unknown, here OK"),
