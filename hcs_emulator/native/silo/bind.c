@@ -16,6 +16,11 @@
 
 #include "silo.h"
 
+static bool make(const char *path, bool is_directory)
+{
+    return make_mount_point(path, is_directory) || (errno == EROFS && make_read_only_mount_point(path, is_directory));
+}
+
 /* Creates the parent directories of `path`; existing ones are found in any case. */
 static bool make_parents(char *path)
 {
@@ -23,7 +28,7 @@ static bool make_parents(char *path)
 
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        bool made = find_path(path, found) || mkdir(path, 0755) == 0;
+        bool made = find_path(path, found) || make(path, true);
         if (made && strlen(found) == strlen(path))
             memcpy(path, found, strlen(path));
         *slash = '/';
@@ -34,16 +39,11 @@ static bool make_parents(char *path)
     return true;
 }
 
-static bool make_target(const char *target, bool directory, char found[PATH_SIZE])
+static bool make_target(const char *target, bool is_directory, char found[PATH_SIZE])
 {
     if (find_path(target, found))
         return true;
-    if (!to_posix_path(target, found) || found[0] != '/' || !make_parents(found))
-        return false;
-    if (directory)
-        return mkdir(found, 0755) == 0;
-    int file = open(found, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-    return file >= 0 && close(file) == 0;
+    return to_posix_path(target, found) && found[0] == '/' && make_parents(found) && make(found, is_directory);
 }
 
 int attach_bind(int tree, const char *target, bool read_only)

@@ -23,6 +23,9 @@ void kill_job(void);
 /* bind.c: attaches the detached mount `tree` at `target`, and detaches it. Return errno. */
 int attach_bind(int tree, const char *target, bool read_only);
 int detach_bind(const char *target);
+/* mount_point.c: creates a directory or file to mount at; the second one in a read-only directory, which it covers. */
+bool make_mount_point(const char *path, bool is_directory);
+bool make_read_only_mount_point(const char *path, bool is_directory);
 
 /* spawn.c */
 struct spawn {

@@ -103,6 +103,51 @@ async def test_binds_show_host_directories_and_files(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_binds_below_read_only_binds(tmp_path: Path) -> None:
+    """Windows' bind filter needs no directory to map at, and writes none into a directory that is read-only."""
+    outer, inner = tmp_path / "outer", tmp_path / "inner"
+    (outer / "sub").mkdir(parents=True)
+    (outer / "a.txt").write_text("a\n")
+    inner.mkdir()
+    (inner / "b.txt").write_text("b\n")
+    binds = [
+        Bind(str(outer), r"C:\fixed", read_only=True),
+        Bind(str(inner), r"C:\fixed\new\deep"),
+        Bind(str(inner / "b.txt"), r"C:\fixed\single", read_only=True),
+        Bind(str(inner), r"C:\fixed\sub\below", read_only=True),
+    ]
+    async with running(binds=binds) as silo:
+        shown = await finished(silo, 'sh -c "cd /fixed; cat a.txt new/deep/b.txt single sub/below/b.txt"')
+        assert shown.out == b"a\nb\nb\nb\n"
+        for refused in ("/fixed/c", "/fixed/new/c", "/fixed/sub/c", "/fixed/a.txt", "/fixed/sub/below/c"):
+            assert (await finished(silo, f'sh -c "echo c > {refused}"')).code != 0
+        assert (await finished(silo, 'sh -c "echo c > /fixed/new/deep/c.txt"')).code == 0
+        await silo.remove_bind(r"C:\fixed\new\deep")
+        await silo.remove_bind(r"C:\fixed")
+        assert (await finished(silo, "cat /fixed/a.txt")).code != 0
+    assert sorted(path.name for path in outer.rglob("*")) == ["a.txt", "sub"]
+    assert sorted(path.name for path in inner.iterdir()) == ["b.txt", "c.txt"]
+
+
+@in_loop
+async def test_binds_below_a_read_only_bind_of_an_overlay(tmp_path: Path) -> None:
+    """A directory of the host that is on an overlay itself, as in a container, stays as it is."""
+    lower, upper, work, merged, inner = (tmp_path / name for name in ("lower", "upper", "work", "merged", "inner"))
+    for directory in (lower, upper, work, merged, inner):
+        directory.mkdir()
+    (inner / "b.txt").write_text("b\n")
+    options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", options, str(merged)], check=True)
+    try:
+        binds = [Bind(str(merged), r"C:\fixed", read_only=True), Bind(str(inner), r"C:\fixed\new")]
+        async with running(binds=binds) as silo:
+            assert (await finished(silo, "cat /fixed/new/b.txt")).out == b"b\n"
+        assert list(merged.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(merged)], check=True)
+
+
+@in_loop
 async def test_binds_can_be_added_and_removed_while_the_silo_runs(tmp_path: Path) -> None:
     (tmp_path / "here").write_text("now\n")
     async with running() as silo:
