@@ -41,6 +41,9 @@ LONGEST_CASE = 600.0
 # How many cases the shims under Wine are ahead of the comparison, so that they need not wait for each other.
 AHEAD = 4
 
+# Of a call, in the list of all calls of a case that differs.
+LONGEST_DOCUMENT = 120
+
 #: A recorded case, or why there is none.
 Recording = dict[str, Any] | Exception
 
@@ -142,6 +145,7 @@ class Column:
         if found:
             found += [f"theirs: {one['op']}: {one['error']}" for one in theirs["run"]["results"] if "error" in one]
             found += [f"ours: {one['op']}: {one['error']}" for one in mine["run"]["results"] if "error" in one]
+            found += [*_sequences("theirs", theirs, found), *_sequences("ours", mine, found)]
         return found
 
 
@@ -200,6 +204,19 @@ def _between(case: Case, ours: dict[str, Any]) -> list[str]:
     ):
         lines += [f"{kind} {line}" for line in compare.calls(their, our, not case.has_pairs)]
     return [differences.normalize(case, line) for line in lines]
+
+
+def _sequences(whose: str, recording: dict[str, Any], found: list[str]) -> list[str]:
+    """All calls, if some differ: without their order a race cannot be explained."""
+
+    def text(call: calls.Call) -> str:
+        return f"{call.key} {json.dumps(call.document)[:LONGEST_DOCUMENT]}"
+
+    return [
+        f"{whose}: {kind}: {'; '.join(map(text, sequence))}"
+        for kind, sequence in zip(("hcs", "guest"), calls.recorded(recording["calls"]), strict=True)
+        if any(re.match(rf"(Wine|Linux): {kind} ", line) for line in found)
+    ]
 
 
 def _unlisted(case: Case, found: list[str]) -> list[str]:
