@@ -17,6 +17,7 @@ from tests.differential.sequences import (
     crash,
     execs,
     exit_codes,
+    in_sequence,
     kind_of,
     steps,
 )
@@ -102,7 +103,9 @@ def linux_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 @st.composite
 def failing_linux_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
-    return [draw(_scenario(_plain(), dict(LCOW), fail=draw(st.sampled_from(FAULTS))))]
+    fail = draw(st.sampled_from(FAULTS))
+    found = draw(_scenario(_plain(), dict(LCOW), fail=fail))
+    return [{**found, "steps": in_sequence(found["steps"])} if "crash" in fail else found]
 
 
 @st.composite

@@ -22,6 +22,7 @@ from tests.differential.sequences import (
     crash,
     execs,
     exit_codes,
+    in_sequence,
     kind_of,
     steps,
 )
@@ -185,7 +186,8 @@ def failing_scenarios(draw: st.DrawFn) -> list[dict[str, Any]]:
     in_vm = draw(st.sampled_from([False, False, True]))
     options = dict(HYPERVISOR) if in_vm else None
     fail = draw(st.sampled_from(_FAULTS + (_CRASHES if in_vm else ())))
-    return [draw(_scenario(plain(in_vm), options, fail=fail))]
+    found = draw(_scenario(plain(in_vm), options, fail=fail))
+    return [{**found, "steps": in_sequence(found["steps"])} if "crash" in fail else found]
 
 
 @st.composite

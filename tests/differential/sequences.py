@@ -171,6 +171,12 @@ def while_running(draw: st.DrawFn, kinds: Mapping[str, str]) -> list[str]:
     return found
 
 
+def in_sequence(calls: list[str]) -> list[str]:
+    """Without calls at the same time: if the VM crashes during one of them, the response of the other depends on the
+    order."""
+    return [one for call in calls for one in call.removeprefix("pair:").split("&")]
+
+
 @st.composite
 def crash(draw: st.DrawFn, whole: list[str]) -> list[str]:
     """The shim is killed after some of these calls, and containerd runs `delete`, once or twice. Events that it had not
