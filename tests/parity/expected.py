@@ -154,7 +154,8 @@ EXPECTED = (
         REFUSED_EARLIER,
         r"answer Create: text ['\"](error in preparing config doc:|error while creating the compute system:"
         r"|invalid spec - Windows Container CPU|vNUMA topology is not supported) .*['\"], "
-        r"here ['\"](invalid OCI spec|failed to resolve path|windows\.resources\.memory\.limit is) .*",
+        r"here ['\"](invalid OCI spec|(failed to add VSMB share to utility VM for mount mounts\[\d\]: )?"
+        r"failed to resolve path|windows\.resources\.memory\.limit is) .*",
     ),
     Expected(
         "Of several invalid mounts the first is named",
