@@ -1,6 +1,6 @@
 """A private Wine prefix: a copy of the template of scripts/wine-setup.sh, its wineserver, and programs in it.
 
-Three properties of Wine shape this module:
+Four properties of Wine shape this module:
 
 - Wine's services keep the standard streams of the process that started them. A pipe that Wine inherited therefore
   never reaches end of file. So `start` starts the services first, with null streams, and `run` reads the output of
@@ -13,6 +13,7 @@ Three properties of Wine shape this module:
   covers that page, which happens once in 7,500 starts, the program exits with code 1 and no output, and a parent under
   Wine gets ERROR_INTERNAL_ERROR. So Wine runs without address space layout randomization (ASLR): `create` writes
   a wrapper script `wine`, which is first on the PATH of `environment`.
+- A program may deadlock at its exit. `wine_exits` explains why, and kills it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from wine_exits import ExitWatch, belongs_to, live_threads
 
 SETUP = Path(__file__).with_name("wine-setup.sh")
 SETUP_TIMEOUT = 600.0  # the script may have to install Wine
@@ -55,6 +58,7 @@ class Prefix:
         self.on_timeout: Callable[[], str] = str
         self._server: subprocess.Popen[bytes] | None = None
         self._reaper: subprocess.Popen[bytes] | None = None
+        self._exits: ExitWatch | None = None
 
     def create(self) -> None:
         """Create the files only, so that the caller can add DLLs before anything runs."""
@@ -78,6 +82,7 @@ class Prefix:
         foreground = with_pdeathsig(["wineserver", "-f", "-p"], "INT")
         self._server = subprocess.Popen(foreground, env=self.environment, **NULL_STREAMS)
         subprocess.run(["wineboot"], env=self.environment, check=True, timeout=BOOT_TIMEOUT, **NULL_STREAMS)
+        self._exits = ExitWatch(self.directory)
 
     def run(
         self, *command: str, input: bytes = b"", timeout: float = RUN_TIMEOUT, is_watched: bool = True
@@ -125,6 +130,8 @@ class Prefix:
         server, self._server = self._server, None
         if server is None:
             return
+        if self._exits is not None:
+            self._exits.close()
         server.send_signal(STOP_SIGNAL)
         try:
             server.wait(STOP_TIMEOUT)
@@ -151,12 +158,11 @@ class Prefix:
 
     def processes(self) -> list[int]:
         """The pids of all processes in this prefix. A process that holds a lock of Wine may outlive the wineserver."""
-        ours = f"WINEPREFIX={self.directory}".encode()
         pids = []
-        for process in Path("/proc").iterdir():
+        for name in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if process.name.isdigit() and ours in (process / "environ").read_bytes().split(b"\0"):
-                    pids.append(int(process.name))
+                if any(belongs_to(thread, self.directory) for thread in live_threads(int(name))[:1]):
+                    pids.append(int(name))
             except OSError:
                 pass  # it exited, or belongs to another user
         return [pid for pid in pids if pid != os.getpid()]

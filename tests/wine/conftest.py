@@ -109,7 +109,7 @@ class Machine:
 
     def run(self, *command: str, input: bytes = b"", timeout: float = TIMEOUT) -> subprocess.CompletedProcess[bytes]:
         """Run a Windows program until it exits, with stdout and stderr in one."""
-        return self.wine.run(*command, input=input, timeout=timeout)
+        return self.wine.run(r"C:\windows\system32\exit-code.exe", *command, input=input, timeout=timeout)
 
     def drive_shim(
         self, scenario: str, program: str = r"C:\node\containerd-shim-runhcs-v1.exe", script: str = "driver.py"
@@ -151,6 +151,7 @@ def _compile_windows_programs() -> list[Path]:
     libraries = ["-ladvapi32", "-lntdll", "-lws2_32"]
     programs = {f"{name}.exe": [f"{name}.c", "-mconsole"] for name in ("cat", "tick")}
     programs |= {f"{name}.exe": [f"{name}.c", "-municode"] for name in ("logger", "service")}
+    programs["exit-code.exe"] = ["exit_code.c", "-municode"]
     programs["etw-stub.dll"] = ["etw_stub.c", "-shared"]
     programs["bcryptprimitives.dll"] = ["corrections.c", "-shared", *libraries]
     programs["bindfltapi.dll"] = ["corrections.c", "-shared", "-DBIND_FILTER"]

@@ -18,7 +18,6 @@ from tests.support.eventually import eventually
 from tests.wine.conftest import ROOT, TIMEOUT, Machine, go_programs
 from tests.wine.watchdog import debug_address
 
-QUERY_TIMEOUT = 40.0
 RUNTIME = "io.containerd.runhcs.v1"
 PROGRAM = "containerd-shim-runhcs-v1.exe"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
@@ -102,11 +101,6 @@ class Node:
         assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.returncode}\n{text}\n{self.log()}"
         return text
 
-    def query(self, *arguments: str) -> str:
-        """Run a ctr command without side effects, with one retry: once in some thousands of runs ctr does not exit."""
-        done = self.ctr(*arguments, timeout=QUERY_TIMEOUT)
-        return done.stdout.decode(errors="replace") if done.returncode == 0 else self.checked(*arguments)
-
     def new_name(self, kind: str = "c") -> str:
         """A unique container name."""
         name = f"{kind}{next(_numbers)}"
@@ -150,7 +144,7 @@ class Node:
 
     def tasks(self) -> dict[str, str]:
         """The status of every task, by id."""
-        lines = self.query("task", "ls").splitlines()[1:]
+        lines = self.checked("task", "ls").splitlines()[1:]
         return {words[0]: words[-1] for line in lines if (words := line.split())}
 
     def kill(self, id: str) -> None:
@@ -289,11 +283,11 @@ class EventWatch:
         if self._running.poll() is not None:
             self._subscribe()  # the pipe was busy
         name = f"probe{next(_numbers)}"
-        self._node.ctr("namespace", "create", name, timeout=QUERY_TIMEOUT)
+        self._node.ctr("namespace", "create", name)
         deadline = time.monotonic() + 5
         while name.encode() not in self.text and time.monotonic() < deadline:
             time.sleep(0.05)
-        self._node.ctr("namespace", "rm", name, timeout=QUERY_TIMEOUT)
+        self._node.ctr("namespace", "rm", name)
         return name.encode() in self.text
 
     def _read(self, descriptor: int) -> None:

@@ -58,7 +58,7 @@ def test_metrics(node: Node) -> None:
     node.run_detached(name)
 
     def metrics() -> dict[str, int]:
-        lines = (line.split() for line in node.query("task", "metrics", name).splitlines())
+        lines = (line.split() for line in node.checked("task", "metrics", name).splitlines())
         return {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
 
     eventually(lambda: metrics()["cpu.total_runtime_ns"], "a tick of a processor's clock")
@@ -70,7 +70,7 @@ def test_metrics(node: Node) -> None:
     assert found["memory.private_working_set_bytes"] > 1 << 20, found
     assert found["memory.commit_peak_bytes"] >= found["memory.commit_bytes"] > 1 << 20, found
     assert found["storage.read_count_normalized"] > 0, found
-    pids = node.query("task", "ps", name)
+    pids = node.checked("task", "ps", name)
     assert re.search(r"^\d+\s", pids, re.MULTILINE), pids
     node.kill(name)
     node.remove(name)

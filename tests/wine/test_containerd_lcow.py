@@ -22,7 +22,7 @@ FOREVER = ("/bin/sleep", "600")
 def linux_node(node: Node, tmp_path: Path) -> Node:
     """A node with boot files and a Linux image."""
     make_boot_files(node.directory / "LinuxBootFiles")
-    if NAME not in node.query("images", "ls", "-q"):
+    if NAME not in node.checked("images", "ls", "-q"):
         shutil.copy(pack(tmp_path / "image.tar"), node.machine.drive / "linux-image.tar")
         flags = ("--local", "--platform", "linux/amd64", "--snapshotter", SNAPSHOTTER)
         node.checked("images", "import", *flags, r"C:\linux-image.tar")

@@ -1,19 +1,31 @@
-"""All programs of a Wine prefix exit with the process that created it, even if it is killed. And programs run without
-address space layout randomization: scripts/wine_prefix.py gives the reason."""
+"""All programs of a Wine prefix exit with the process that created it, even if it is killed. Programs run without
+address space layout randomization, and one that has deadlocked is killed: scripts/wine_prefix.py gives the reasons."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from wine_exits import ExitWatch, deadlocked
 from wine_prefix import NULL_STREAMS, Prefix, without_aslr
 
 from tests.support.eventually import eventually
 from tests.wine.conftest import ROOT, TIMEOUT
 
 NOT_RANDOMISED = 0x40000
+# Its first thread has exited, and the other waits for a lock that nobody releases.
+DEADLOCK = """
+import _thread, ctypes
+lock = _thread.allocate_lock()
+lock.acquire()
+_thread.start_new_thread(lock.acquire, ())
+print("started", flush=True)
+ctypes.CDLL(None).syscall(60, 0)  # exit(2), of this thread only
+"""
 OWNER = """
 import subprocess, sys, time
 from pathlib import Path
@@ -54,6 +66,31 @@ def test_prefix_ends_on_close(tmp_path: Path) -> None:
     finally:
         prefix.stop()
     eventually(lambda: not prefix.processes(), "the exit of all programs")
+
+
+def test_deadlocked_program_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    environment = {**os.environ, "WINEPREFIX": str(tmp_path / "prefix")}
+    other = {**environment, "WINEPREFIX": str(tmp_path / "other")}
+    programs = [
+        subprocess.Popen([sys.executable, "-c", DEADLOCK], env=one, stdout=subprocess.PIPE)
+        for one in (environment, other)
+    ]
+    waiting = subprocess.Popen(["sleep", "600"], env=environment)
+    watch = ExitWatch(tmp_path / "prefix")
+    try:
+        for program in programs:
+            assert program.stdout is not None
+            assert program.stdout.readline() == b"started\n"
+        assert programs[0].wait(TIMEOUT) == -signal.SIGKILL
+        eventually(lambda: deadlocked(tmp_path / "other") == [programs[1].pid], "the deadlock of the other prefix")
+        assert watch.killed == [programs[0].pid]
+        assert waiting.poll() is None and programs[1].poll() is None
+    finally:
+        watch.close()
+        for program in (*programs, waiting):
+            program.kill()
+            program.wait(TIMEOUT)
 
 
 @pytest.mark.skipif(not without_aslr(), reason="the system does not allow to disable ASLR")
