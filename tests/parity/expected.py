@@ -317,6 +317,10 @@ EXPECTED = (
         r"hcs \+ Hcs(Open|Terminate|Close)ComputeSystem <id>(@vm)?|hcs \+ HcsSetComputeSystemCallback <id>(@vm)?",
         given=(r"answer delete-cmd OK",),
     ),
+    # A system that HCS has terminated already after the shim's crash.
+    Expected(
+        DELETE, r"hcs - Hcs(SetComputeSystemCallback|TerminateComputeSystem) <id>", given=(r"answer delete-cmd OK",)
+    ),
     Expected(
         "Events are sent again after a restart of containerd",
         r"answer events: it is \[(.*)\], here \[\1, .*\]",
@@ -363,6 +367,12 @@ EXPECTED = (
     Expected(RACES, r"hcs \+ (HcsOpenComputeSystem|HcsOpenProcess) <id>"),
     Expected(RACES, r"hcs \+ HcsSetProcessCallback <pid>", given=(r"answer Exec\(.*\) OK",)),
     Expected(RACES, r"hcs [+-] event <id>(@vm)?"),
+    # All processes of the VM exit while a client goes on.
+    Expected(
+        RACES,
+        r"answer events: \[\d+\] is \"/tasks/(exit|delete)\", here \"/tasks/(exit|delete)\"",
+        given=(r"crash of the guest",),
+    ),
     # Whether the emulator has written the request down when the VM is terminated.
     Expected(RACES, r"guest \+ guest:SignalProcess <id>", given=(LINUX_CONTAINER,)),
     # Which of two processes gets the next ports.
