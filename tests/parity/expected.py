@@ -326,6 +326,20 @@ EXPECTED = (
         r"answer events: it is \[(.*)\], here \[\1, .*\]",
         given=(r"restart of containerd",),
     ),
+    # Its event did not reach containerd. The exec exists nevertheless.
+    Expected(
+        "Events are sent again after a restart of containerd",
+        r"answer Exec\(.*\): code Unknown, here OK",
+        given=(r"restart of containerd",),
+    ),
+    Expected(
+        "Events are sent again after a restart of containerd",
+        r"answer events: it is \[(.*), (.*)\], here \[\1, \"/tasks/exec-added\", \2\]",
+        given=(r"restart of containerd", r"answer Exec\(.*\) Unknown"),
+    ),
+    Expected(
+        "CloseIO does not discard input", r"answer io\(.*\): stdout is \"\", here .*", given=(r"answer CloseIO OK",)
+    ),
     Expected("A missed exit is polled", r"hcs \+ HcsGetProcessProperties <pid>"),
     Expected(
         GUEST_NETWORK,
