@@ -173,8 +173,10 @@ def while_running(draw: st.DrawFn, kinds: Mapping[str, str]) -> list[str]:
 
 def in_sequence(calls: list[str]) -> list[str]:
     """Without calls at the same time: if the VM crashes during one of them, the response of the other depends on the
-    order."""
-    return [one for call in calls for one in call.removeprefix("pair:").split("&")]
+    order. A kill is the last, since a wait for its effect follows."""
+    return [
+        one for call in calls for one in sorted(call.removeprefix("pair:").split("&"), key=lambda one: "kill" in one)
+    ]
 
 
 @st.composite

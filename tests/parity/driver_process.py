@@ -69,7 +69,8 @@ class DriverProcess:
                     raise DriverError(f"the driver has exited: {self._output.decode(errors='replace')}")
                 if time.monotonic() > deadline:
                     report = self._machine.wine.on_timeout()
-                    raise DriverError(f"no results within {TIMEOUT:.0f} s\n{report}")
+                    output = self._output.decode(errors="replace")
+                    raise DriverError(f"no results within {TIMEOUT:.0f} s\n{output}\n{report}")
                 continue
             data = os.read(descriptor, 1 << 16)
             if not data:

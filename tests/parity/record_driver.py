@@ -8,6 +8,7 @@ the steps of the scenario, writes every response to the file in the format of th
 from __future__ import annotations
 
 import copy
+import faulthandler
 import json
 import os
 import signal
@@ -38,6 +39,8 @@ EXIT_MILLISECONDS = 60_000
 SYNCHRONIZE = 0x100000
 SETTLE_SECONDS = 0.5
 CLOSE_SECONDS = 5.0
+# When the stacks of a scenario that takes so long are printed; then `DriverProcess` gives up.
+STUCK_SECONDS = 200.0
 
 
 class Recorded(Shim):
@@ -363,7 +366,9 @@ def main(program: str) -> None:
             if machine is not None:
                 machine.close()
             machine = Machine(program, request["group"])
+        faulthandler.dump_traceback_later(STUCK_SECONDS)
         results = Driver(machine, request["scenario"]).run()
+        faulthandler.cancel_dump_traceback_later()
         with open(request["results"], "w") as file:
             json.dump(results, file)
         print(DONE, request["results"], flush=True)
