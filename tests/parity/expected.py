@@ -153,9 +153,9 @@ EXPECTED = (
     Expected(
         REFUSED_EARLIER,
         r"answer Create: text ['\"](error in preparing config doc:|error while creating the compute system:"
-        r"|invalid spec - Windows Container CPU|vNUMA topology is not supported) .*['\"], "
+        r"|invalid spec - Windows Container CPU|vNUMA topology is not supported|UVM options incorrect:) .*['\"], "
         r"here ['\"](invalid OCI spec|(failed to add VSMB share to utility VM for mount mounts\[\d\]: )?"
-        r"failed to resolve path|windows\.resources\.memory\.limit is) .*",
+        r"failed to resolve path|could not open bind mount target:|windows\.resources\.memory\.limit is) .*",
     ),
     Expected(
         "Of several invalid mounts the first is named",
