@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.differential.host_process_scenarios import HOST_PROCESS, INHERIT_USER
 from tests.differential.scenarios import plain
-from tests.differential.sequences import HOST_USER
+from tests.differential.sequences import HOST_USER, WINDOWS
 from tests.differential.wine_lane import WineLane
 from tests.parity import lcow_specs
 from tests.parity.record import MICROSOFT, rootfs
@@ -124,6 +124,13 @@ FINDINGS = {
             "steps": CREATE,
         },
         lambda seen: "/none" in result(seen, "Create") and "no file.txt" in seen["left"],
+    ),
+    "close-io-discards-input": Finding(
+        {
+            "spec": _spec(process={"user": {"username": "ContainerUser"}, "cwd": "C:\\", "args": WINDOWS.reading}),
+            "steps": [*CREATE, "stdin:", "closeio", "run", "wait", "io", "delete", "shutdown"],
+        },
+        lambda seen: result(seen, "CloseIO") == "{}" and 'stdout=""' in result(seen, "io()"),
     ),
     "linux-user-by-name": Finding(
         {
