@@ -143,10 +143,10 @@ FINDINGS = {
 
 
 class Reproduction:
-    """Microsoft's shim under Wine, on an emulator of its own."""
+    """Microsoft's shim under Wine, or another one, on an emulator of its own."""
 
-    def __init__(self) -> None:
-        self._lane = WineLane(MICROSOFT)
+    def __init__(self, program: str = MICROSOFT) -> None:
+        self._lane = WineLane(program)
 
     def run(self, name: str) -> Recorded:
         scenario = FINDINGS[name].scenario
