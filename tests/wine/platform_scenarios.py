@@ -26,6 +26,7 @@ BOTH = "cmd /c echo to the output& echo to the errors 1>&2"
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 LINES = "tick"
 PROCESS_ALL_ACCESS = 0x1FFFFF
+SEM_FAILCRITICALERRORS = 1
 MEM_COMMIT, PAGE_READWRITE = 0x1000, 4
 # Longer than MAX_PATH.
 LONG = [letter * 60 for letter in "abcdef"]
@@ -189,10 +190,15 @@ def _call_in(pid: int, function: str, text: str = "") -> int:
 
 
 def error_mode(program: str, directory: str) -> Any:
-    """The error mode of the daemon."""
+    """The error mode of the daemon. CPython changes that of the process while it loads an extension module
+    (`SetErrorMode` in Python/dynload_win.c), and a daemon still imports some when it is connected."""
     shim = Shim(program, directory, "error-mode", FOREVER)
     task = shim.start()
-    mode = _call_in(task.connect().shim_pid, "GetErrorMode")
+    daemon = task.connect().shim_pid
+    mode, deadline = _call_in(daemon, "GetErrorMode"), time.monotonic() + TIMEOUT
+    while mode == SEM_FAILCRITICALERRORS and time.monotonic() < deadline:
+        time.sleep(0.1)
+        mode = _call_in(daemon, "GetErrorMode")
     task.shutdown()
     return {"daemon": mode, "driver": _call_in(os.getpid(), "GetErrorMode"), "gone": shim.wait_exited()}
 
