@@ -172,8 +172,8 @@ def while_running(draw: st.DrawFn, kinds: Mapping[str, str]) -> list[str]:
 
 
 def in_sequence(calls: list[str]) -> list[str]:
-    """Without calls at the same time: if the VM crashes during one of them, the response of the other depends on the
-    order. A kill is the last, since a wait for its effect follows."""
+    """Without calls at the same time: if one of them fails, or the VM crashes during it, the order decides which. A
+    kill is the last, since a wait for its effect follows."""
     return [
         one for call in calls for one in sorted(call.removeprefix("pair:").split("&"), key=lambda one: "kill" in one)
     ]
