@@ -5,20 +5,25 @@ ntdll's mutex of virtual memory locked: `virtual_locked_server_call` holds it du
 wineserver connection closes ends at once. The thread that called ExitProcess has an operation of its own to complete,
 waits for the mutex, and the process stays: five of 24,000 runs of ctr.exe on a busy machine.
 
-On Linux such a process is one whose threads all wait for private futexes without a timeout: nothing can wake them. When
-it is killed, wineserver has the exit code already, and other programs under Wine get that one.
+On Linux such a process has one thread left, which waits for a private futex without a timeout: nothing can wake it.
+When it is killed, wineserver has the exit code already, and other programs under Wine get that one. A deadlock of a
+program itself has two threads at least, and stays.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 INTERVAL = 2.0
 # How many times in a row a process is found before it is killed.
 TIMES = 2
+# The last thread, and the first one, which stays as a zombie.
+MOST_THREADS = 2
 _FUTEX, _PRIVATE = 202, 128  # the number of the system call on x86-64, and the flag of its operation
 
 
@@ -43,23 +48,22 @@ class ExitWatch:
             found = {pid: found.get(pid, 0) + 1 for pid in deadlocked(self._prefix)}
             for pid in [pid for pid, times in found.items() if times >= TIMES]:
                 self.killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
+                print(f"killed {pid}, which Wine had deadlocked at its exit", file=sys.stderr, flush=True)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def deadlocked(prefix: Path) -> list[int]:
-    """The pids of programs of a prefix in which every thread waits for another one."""
+    """The pids of programs of a prefix whose last thread waits for another one."""
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_deadlocked(pid, prefix)]
 
 
 def _is_deadlocked(pid: int, prefix: Path) -> bool:
     try:
-        waiting = []
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            if _waits_forever(task):
-                waiting.append(task)
-            elif _state(task) != "Z":
-                return False
-        return any(belongs_to(task, prefix) for task in waiting[:1])
+        if len(os.listdir(f"/proc/{pid}/task")) > MOST_THREADS:
+            return False
+        threads = live_threads(pid)
+        return len(threads) == 1 and _waits_forever(threads[0]) and belongs_to(threads[0], prefix)
     except OSError:
         return False  # it has just exited
 

@@ -24,6 +24,7 @@
  * made writable, so the value is known to this process only. */
 static const char MARK[] = "trusted.silo.mark";
 static char mark[16];
+static bool is_drawn;
 
 static bool is_mount_root(const char *path)
 {
@@ -59,13 +60,12 @@ static bool is_marked(const char *root)
 {
     char value[sizeof mark];
 
-    return getxattr(root, MARK, value, sizeof value) == sizeof value && memcmp(value, mark, sizeof mark) == 0;
+    return is_drawn && getxattr(root, MARK, value, sizeof value) == sizeof value &&
+           memcmp(value, mark, sizeof mark) == 0;
 }
 
 static bool set_mark(const char *directory)
 {
-    static bool is_drawn;
-
     is_drawn = is_drawn || getrandom(mark, sizeof mark, 0) == sizeof mark;
     return is_drawn && setxattr(directory, MARK, mark, sizeof mark, 0) == 0;
 }
