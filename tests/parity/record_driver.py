@@ -362,11 +362,11 @@ def main(program: str) -> None:
     machine: Machine | None = None
     for line in sys.stdin:
         request = json.loads(line)
+        faulthandler.dump_traceback_later(STUCK_SECONDS)
         if machine is None or machine.group != request["group"]:
             if machine is not None:
                 machine.close()
             machine = Machine(program, request["group"])
-        faulthandler.dump_traceback_later(STUCK_SECONDS)
         results = Driver(machine, request["scenario"]).run()
         faulthandler.cancel_dump_traceback_later()
         with open(request["results"], "w") as file:
