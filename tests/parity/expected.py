@@ -338,7 +338,9 @@ EXPECTED = (
         given=(r"restart of containerd", r"answer Exec\(.*\) Unknown"),
     ),
     Expected(
-        "CloseIO does not discard input", r"answer io\(.*\): stdout is \"\", here .*", given=(r"answer CloseIO OK",)
+        "CloseIO does not discard input",
+        r"answer io\(.*\): stdout is \"\", here \"line one.*line two.*\"",
+        given=(r"answer CloseIO OK",),
     ),
     Expected("A missed exit is polled", r"hcs \+ HcsGetProcessProperties <pid>"),
     Expected(
