@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from attrs import define, field, frozen
@@ -30,6 +30,9 @@ MOST_PROBLEMS = 50
 END_TIMEOUT = 120.0
 POLL_SECONDS = 0.05
 PAUSE_SECONDS = 0.5
+#: By so much of the whole run lifecycles and probes may be ahead of each other. A shim that is probed in the first part
+#: of a run only would have no slope in the rest of it.
+MOST_LEAD = 0.01
 FAILURES = (AccountError, ShimError, StatusError, ClosedError, StepSkipped, OSError, emulator.ControlError)
 
 
@@ -47,6 +50,17 @@ class Plan:
     restart_seconds: float
     #: While this file exists nothing begins; "": none.
     pause_file: str = ""
+
+    @property
+    def limits(self) -> dict[str, int]:
+        return {"lifecycles": self.lifecycles, "probes": self.probes}
+
+    def lead(self, name: str, counts: Mapping[str, int]) -> float:
+        """How much more of this work is done than of the other, as a part of the run; 0 unless both have a limit."""
+        if not all(self.limits.values()):
+            return 0.0
+        done = {one: counts[one] / most for one, most in self.limits.items()}
+        return done[name] - min(done.values())
 
 
 @define
@@ -139,7 +153,7 @@ class Soak:
         return threads
 
     def _live(self, random: Random) -> None:
-        while self._may_begin() and self._has_more("lifecycles", self._plan.lifecycles):
+        while self._may_begin("lifecycles") and self._has_more("lifecycles"):
             kind = lifecycles.choose(random, self._host.has_vms)
             try:
                 lifecycles.KINDS[kind][1](self._host, random)
@@ -148,7 +162,7 @@ class Soak:
             self._count("lifecycles", kind)
 
     def _probe(self, target: Target) -> None:
-        while self._may_begin() and self._has_more("probes", self._plan.probes):
+        while self._may_begin("probes") and self._has_more("probes"):
             try:
                 target.step()
             except FAILURES as error:
@@ -156,17 +170,20 @@ class Soak:
                 return
             self._count("probes")
 
-    def _may_begin(self) -> bool:
-        """Waits while the soak is paused; False when it ends."""
+    def _may_begin(self, name: str) -> bool:
+        """Waits while the soak is paused, or the other kind of work is behind; False when it ends."""
         while self._is_paused() and not self._ending.wait(PAUSE_SECONDS):
+            pass
+        while self._plan.lead(name, self.outcome.counts) > MOST_LEAD and not self._ending.wait(POLL_SECONDS):
             pass
         return not self._ending.is_set()
 
     def _is_paused(self) -> bool:
         return bool(self._plan.pause_file) and os.path.exists(self._plan.pause_file)
 
-    def _has_more(self, name: str, most: int) -> bool:
+    def _has_more(self, name: str) -> bool:
         """With a limit of the other number only, this work goes on until that is reached."""
+        most = self._plan.limits[name]
         return most == 0 or self.outcome.counts[name] < most
 
     def _count(self, *names: str) -> None:
@@ -208,8 +225,7 @@ class Soak:
         plan, counts = self._plan, self.outcome.counts
         if len(self.outcome.problems) >= MOST_PROBLEMS or time.monotonic() - self._begun >= plan.seconds:
             return True
-        limits = {"lifecycles": plan.lifecycles, "probes": plan.probes}
-        return any(limits.values()) and all(counts[name] >= most for name, most in limits.items())
+        return any(plan.limits.values()) and all(counts[name] >= most for name, most in plan.limits.items())
 
     def _sample(self, now: float) -> None:
         node, hours = self._host.node, now / 3600

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from runhcs.__main__ import build_parser
 from runhcs.soak import report
@@ -24,6 +25,24 @@ from shim.platform import endpoint
 from shim.ttrpc.client import Client
 
 PLAN = Plan(3600.0, 10, 100, 2, 7, 10.0, 10.0, 300.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "counts", "leads"),
+    [
+        ((10, 100), (3, 10), (0.2, 0.0)),
+        ((10, 100), (1, 40), (0.0, 0.3)),
+        ((10, 100), (5, 50), (0.0, 0.0)),
+        ((10, 0), (5, 50), (0.0, 0.0)),  # probes go on until the lifecycles are done
+        ((0, 0), (5, 50), (0.0, 0.0)),
+    ],
+)
+def test_lead_is_the_part_of_the_run_by_which_work_is_ahead(
+    limits: tuple[int, int], counts: tuple[int, int], leads: tuple[float, float]
+) -> None:
+    plan = evolve(PLAN, lifecycles=limits[0], probes=limits[1])
+    done = dict(zip(("lifecycles", "probes"), counts, strict=True))
+    assert (plan.lead("lifecycles", done), plan.lead("probes", done)) == pytest.approx(leads)
 
 
 def series(count: int, growth: float, noise: float = 0.0, base: float = 100.0) -> list[tuple[float, float]]:
