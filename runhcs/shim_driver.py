@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from runhcs.task_client import TaskClient
 from runhcs.task_events import SERVICE, TASKS
@@ -25,6 +27,7 @@ from shim.ttrpc.server import Call, Method, Server
 
 COMMAND_TIMEOUT = 60.0
 EXIT_TIMEOUT = 30.0
+REMOVE_SECONDS = 5.0
 SIGKILL = 9
 _POLL_SECONDS = 0.005
 
@@ -40,6 +43,17 @@ def wait_until(condition: Callable[[], object], timeout: float) -> bool:
             return False
         time.sleep(_POLL_SECONDS)
     return True
+
+
+def remove_tree(directory: Path) -> bool:
+    """Whether it is gone. On Windows a program that reads one of its directories at that moment (a virus scanner, or a
+    soak that counts files) delays the removal."""
+
+    def is_removed() -> bool:
+        shutil.rmtree(directory, ignore_errors=True)
+        return not directory.exists()
+
+    return wait_until(is_removed, REMOVE_SECONDS)
 
 
 class EventEndpoint:

@@ -6,7 +6,6 @@ import argparse
 import itertools
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from attrs import define, field
 
 from runhcs.selftest.record import Recording
 from runhcs.selftest.runner import StepSkipped
+from runhcs.shim_driver import remove_tree
 from shim.api.types import Mount
 from shim.platform import host
 
@@ -75,8 +75,7 @@ class Node:
         if scratch.exists():
             if path := volume_of(str(scratch)):
                 found.append(f"layer {scratch} is mounted as {path}")
-            shutil.rmtree(scratch, ignore_errors=True)
-            if scratch.exists():
+            if not remove_tree(scratch):
                 found.append(f"{scratch} cannot be removed")
         return found
 

@@ -6,7 +6,6 @@ import _winapi
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import win32security
 
 from runhcs.installation import NAME
 from runhcs.selftest.node import Node, NodeError
+from runhcs.shim_driver import remove_tree
 from shim.platform.windows import endpoint
 from shim.platform.windows.pipe import PipeStream, dial
 
@@ -56,8 +56,7 @@ def open_windows_node(args: argparse.Namespace, prefix: str) -> Node:
     no_layers = "" if layers else f"containerd has unpacked no base layer of a Windows image in {SNAPSHOTS}"
 
     def close() -> None:
-        shutil.rmtree(directory, ignore_errors=True)
-        if directory.exists():
+        if not remove_tree(directory):
             raise NodeError(f"{directory} cannot be removed: a layer may still be mounted")
 
     env = {**os.environ, "RUNHCS_STANDBY": "0"}

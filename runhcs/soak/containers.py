@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 
 from attrs import define, field
 
 from runhcs.selftest.node import Node
 from runhcs.selftest.scenarios import process, windows_spec
-from runhcs.shim_driver import EXIT_TIMEOUT, ShimCommands, ShimError
+from runhcs.shim_driver import EXIT_TIMEOUT, ShimCommands, ShimError, remove_tree
 from runhcs.soak.events import AccountError, EventAccounts, exec_events, task_events
 from runhcs.task_client import TaskClient
 from shim.api.runhcs_options import Options
@@ -166,9 +165,10 @@ class SoakContainer:
         self._forget()
 
     def _forget(self) -> None:
-        shutil.rmtree(self._bundle, ignore_errors=True)
+        leaked = [] if remove_tree(self._bundle) else [f"{self._bundle} cannot be removed"]
         del self._host.live[self.id]
-        if leaked := self._host.node.leaks(self.id):
+        leaked += self._host.node.leaks(self.id)
+        if leaked:
             raise AccountError(f"leaked after delete: {', '.join(leaked)}")
 
     def abandon(self) -> None:

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
+from runhcs.shim_driver import REMOVE_SECONDS, remove_tree  # noqa: E402
 from runhcs.task_client import TaskClient  # noqa: E402
 from shim.api.task import DeleteResponse  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
@@ -219,6 +221,22 @@ def planted_library(program: str, directory: str) -> Any:
     return {"loaded": loaded, "gone": shim.wait_exited()}
 
 
+def read_directory(program: str, directory: str) -> Any:
+    """Whether a directory is removed that another thread reads, and one that stays in use."""
+    found = {}
+    for name, seconds in (("read", 0.5), ("in use", 2 * REMOVE_SECONDS)):
+        path = Path(directory) / name
+        (path / "below" / "deeper").mkdir(parents=True)
+        entries = os.scandir(path / "below")
+        next(entries)
+        timer = threading.Timer(seconds, entries.close)
+        timer.start()
+        found[name] = remove_tree(path)
+        timer.cancel()
+        entries.close()
+    return found
+
+
 def other_libraries(program: str, directory: str) -> Any:
     """The variable that names other HCS libraries on Linux, and a file in its directory that is no DLL."""
     other = os.path.join(directory, "other")
@@ -363,5 +381,5 @@ def etw_events(program: str, directory: str) -> Any:
 if __name__ == "__main__":
     main(
         file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, planted_library,
-        other_libraries, job_pipes, log_pipe, redialled, squatted_log, variables, etw_events,
+        read_directory, other_libraries, job_pipes, log_pipe, redialled, squatted_log, variables, etw_events,
     )  # fmt: skip

@@ -66,6 +66,10 @@ def test_launcher_disables_error_dialogs(machine: Machine) -> None:
     assert result["gone"]
 
 
+def test_directory_that_is_read_is_removed_when_it_is_closed(machine: Machine) -> None:
+    assert drive(machine, "read_directory") == {"read": True, "in use": False}
+
+
 def test_environment_names_no_other_hcs_libraries(machine: Machine) -> None:
     """The shim runs as SYSTEM: a variable must not make it load other code."""
     assert drive(machine, "other_libraries") == {"status": 5, "gone": True}
