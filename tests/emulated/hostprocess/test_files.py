@@ -66,11 +66,14 @@ class TestRootDirectory:
         source = jobs.shims.directory / "source"
         source.mkdir()
         (source / "down").symlink_to(elsewhere)
-        for name in ("data", "work"):
+        # A mount is also linked below the image's root, where the first component of the second one is a link.
+        top = jobs.shims.directory.parts[1]
+        (jobs.shims.image / top).rmdir()
+        for name in (top, "work"):
             (jobs.shims.image / name).symlink_to(elsewhere)
         mounts = [
             {"source": str(source), "destination": windows_path(jobs.shims.directory / "bound")},
-            {"source": str(source), "destination": "C:\\data\\cronjob"},
+            {"source": str(source), "destination": windows_path(jobs.shims.directory / "data" / "cronjob")},
         ]
         for number, below in enumerate((jobs.place / "work", jobs.shims.directory / "bound" / "down")):
             process = {"cwd": windows_path(below / "made" / "by" / "root")}
