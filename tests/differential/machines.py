@@ -11,7 +11,7 @@ import itertools
 import json
 import re
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from tests.differential.shrink import shrink
 from tests.differential.wine_lane import WineLane
 from tests.parity import answers, calls, compare, differences
 from tests.parity.cases import Case
-from tests.parity.expected import EXPECTED
+from tests.parity.expected import EXPECTED, Expected
 from tests.parity.lcow_specs import layer
 from tests.parity.record import MICROSOFT, rootfs
 
@@ -36,6 +36,7 @@ VOLATILE = re.compile(
     r"|answer Stats: values\.linux\.(cpu\.usage|memory)\.\w+ is missing"
     r"|hcs [+-] GetLayerMountPath"
 )
+ENTRIES = [entry for entry in EXPECTED if not entry.recorded_only]
 OURS = r"C:\node\containerd-shim-runhcs-v1.exe"
 LONGEST_CASE = 600.0
 # How many cases the shims under Wine are ahead of the comparison, so that they need not wait for each other.
@@ -74,6 +75,8 @@ class Column:
         self._ours = WineLane(OURS)
         self._thread = ThreadPoolExecutor(1, f"column-{name}")
         self._count = 0
+        #: How many lines only this entry allowed.
+        self.needed: Counter[Expected] = Counter()
         self._linux = self._thread.submit(LinuxLane)
 
     def start(self, source: Callable[[], Tasks | None]) -> Future[list[Report]]:
@@ -133,20 +136,33 @@ class Column:
         case = Case(name, theirs["spec"], theirs["run"], theirs["calls"])
         found = []
         try:
-            found += [f"Linux: {line}" for line in _unlisted(case, linux.run(case, is_last))]
+            found += [f"Linux: {line}" for line in self._unlisted(case, linux.run(case, is_last))]
         except AssertionError as error:
             linux.reset()
             found.append(f"Linux: not replayed: {error}")
         mine = ours.result(LONGEST_CASE)
         if isinstance(mine, Exception):
             return [*found, f"Wine: not recorded: {mine}"]
-        found += [f"Wine: {line}" for line in _unlisted(case, _between(case, mine))]
+        found += [f"Wine: {line}" for line in self._unlisted(case, _between(case, mine))]
         found += [f"Wine: left {system}" for system in mine["left"]]
         if found:
             found += [f"theirs: {one['op']}: {one['error']}" for one in theirs["run"]["results"] if "error" in one]
             found += [f"ours: {one['op']}: {one['error']}" for one in mine["run"]["results"] if "error" in one]
             found += [*_sequences("theirs", theirs, found), *_sequences("ours", mine, found)]
         return found
+
+    def _unlisted(self, case: Case, found: list[str]) -> list[str]:
+        recording = differences.outline(case)
+        unlisted = []
+        for line in found:
+            if VOLATILE.fullmatch(line):
+                continue
+            allowing = [entry for entry in ENTRIES if entry.allows(line, recording)]
+            if not allowing:
+                unlisted.append(line)
+            elif len(allowing) == 1:
+                self.needed[allowing[0]] += 1
+        return unlisted
 
 
 class Machines:
@@ -170,6 +186,12 @@ class Machines:
             return list(itertools.chain(*[one.result() for one in running]))
         finally:
             is_stopped.set()  # after Ctrl-C
+
+    def needed(self) -> list[str]:
+        """The listed differences, with how many lines each of them alone allowed: one that never does is outdated, too
+        wide, or rare."""
+        counts: Counter[Expected] = sum((column.needed for column in self._columns), Counter())
+        return [f"{counts[entry]:6} {entry.reason}: {entry.difference}" for entry in ENTRIES]
 
     def smallest(self, report: Report) -> Tasks | None:
         """The case made as small as possible; None if it does not differ in the same way when it runs alone."""
@@ -217,12 +239,3 @@ def _sequences(whose: str, recording: dict[str, Any], found: list[str]) -> list[
         for kind, sequence in zip(("hcs", "guest"), calls.recorded(recording["calls"]), strict=True)
         if any(re.match(rf"(Wine|Linux): {kind} ", line) for line in found)
     ]
-
-
-def _unlisted(case: Case, found: list[str]) -> list[str]:
-    recording = differences.outline(case)
-    entries = [entry for entry in EXPECTED if not entry.recorded_only]
-    return [
-        line for line in found
-        if not VOLATILE.fullmatch(line) and not any(entry.allows(line, recording) for entry in entries)
-    ]  # fmt: skip

@@ -140,6 +140,7 @@ def differential() -> Iterator[RunBatch]:
         yield run_batch
     finally:
         machines.close()
+        print("listed differences, with the lines that only they allow:", *machines.needed(), sep="\n", flush=True)
     assert not found, "\n".join(["cases differ:", *sorted(found)])
 
 
