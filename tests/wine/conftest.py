@@ -38,6 +38,8 @@ from wine_prefix import Prefix, with_pdeathsig  # noqa: E402
 TIMEOUT = 110
 # Includes the setup of the machine, which the first test pays for.
 TEST_TIMEOUT = 400
+# Wine prefers its own programs to others of the same name in system32.
+OVERRIDES = '\n[Software\\\\Wine\\\\DllOverrides]\n"ping.exe"="native"\n'
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,7 +75,11 @@ class Machine:
         wheel = published.cffi_backend()
         (python / wheel[0]).write_bytes(wheel[1])
         for built in windows_programs():
-            shutil.copy(built, self.drive / "windows" / "system32")
+            installed = self.drive / "windows" / "system32" / built.name
+            installed.unlink(missing_ok=True)  # one of Wine's own is a link to the template's
+            shutil.copy(built, installed)
+        with open(self.prefix / "user.reg", "a") as registry:
+            registry.write(OVERRIDES)
         self.wine.start()
         self.start_service()
 
@@ -149,7 +155,7 @@ def _compile_windows_programs() -> list[Path]:
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     sources, compiler = ROOT / "tests" / "wine", ["x86_64-w64-mingw32-gcc", "-O2", "-s"]
     libraries = ["-ladvapi32", "-lntdll", "-lws2_32"]
-    programs = {f"{name}.exe": [f"{name}.c", "-mconsole"] for name in ("cat", "tick")}
+    programs = {f"{name}.exe": [f"{name}.c", "-mconsole"] for name in ("cat", "ping", "tick")}
     programs |= {f"{name}.exe": [f"{name}.c", "-municode"] for name in ("logger", "service")}
     programs["exit-code.exe"] = ["exit_code.c", "-municode"]
     programs["etw-stub.dll"] = ["etw_stub.c", "-shared"]

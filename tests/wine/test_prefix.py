@@ -14,7 +14,7 @@ from wine_exits import ExitWatch, deadlocked
 from wine_prefix import NULL_STREAMS, Prefix, without_aslr
 
 from tests.support.eventually import eventually
-from tests.wine.conftest import ROOT, TIMEOUT
+from tests.wine.conftest import ROOT, TIMEOUT, Machine
 
 NOT_RANDOMISED = 0x40000
 # Its first thread has exited, and the other waits for a lock that nobody releases.
@@ -122,3 +122,12 @@ def _programs(prefix: Prefix) -> dict[str, int]:
         except OSError:
             continue  # it has just exited
     return found
+
+
+def test_ping_of_the_tests_replaces_wines(machine: Machine) -> None:
+    """That of Wine can freeze the prefix, see ping.c."""
+    done = machine.run("cmd", "/c", "ping -n 2 127.0.0.1")
+    text = done.stdout.decode()
+    assert done.returncode == 0 and text.count("Reply from 127.0.0.1: bytes=32 time<1ms TTL=128") == 2, text
+    usage = machine.run("ping")
+    assert usage.returncode == 1 and b"usage: ping" in usage.stdout, usage.stdout
