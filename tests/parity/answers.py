@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
+from runhcs.task_events import exec_of
 from shim.api.runhcs_options import ProcessDetails
 from shim.api.runhcs_stats import Statistics
 from shim.api.types import ProcessInfo, Status
@@ -18,6 +20,9 @@ from shim.api.wellknown import Timestamp
 from shim.api.wire import Message
 from shim.ttrpc.status import ClosedError, StatusError
 
+#: The operation that follows `events` in a recording. Older recordings do not have it.
+EVENT_CONTENTS = "event contents"
+INIT = "init"
 CODES = (
     "OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists",
     "PermissionDenied", "ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented",
@@ -51,6 +56,8 @@ def _members(message: Message) -> dict[str, Any]:
             value = "0001-01-01T00:00:00Z" if value.seconds == ZERO_TIME else "a time"
         elif isinstance(value, Message):
             value = _members(value)
+        elif isinstance(value, list):
+            value = [_members(item) if isinstance(item, Message) else item for item in value]
         elif name == "status":
             value = STATUSES[value]
         if value or value == {}:
@@ -73,6 +80,28 @@ def _all_members(message: Message) -> dict[str, Any]:
 def _camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def event_contents(id: str, messages: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The events of a task by process: their order and the content of each. Those of different processes may overtake
+    each other."""
+    found: dict[str, dict[str, Any]] = {}
+    for kind, event in messages:
+        if event.container_id != id:
+            continue
+        content = to_json(event)
+        for mount in content.get("rootfs", ()):
+            mount["options"] = [_mount_option(option) for option in mount.get("options", ())]
+        events = found.setdefault(exec_of(event) or INIT, {"order": ""})
+        events["order"] = f"{events['order']} {kind}".strip()
+        events[f"{kind} again" if kind in events else kind] = content
+    return found
+
+
+def _mount_option(option: str) -> Any:
+    """Without the format of the JSON in it."""
+    name, _, value = option.partition("=")
+    return {name: json.loads(value)} if name == "parentLayerPaths" else option
 
 
 def process_list(processes: list[ProcessInfo]) -> list[dict[str, Any]]:

@@ -48,6 +48,13 @@ GUEST_NETWORK = "The guest receives the resource type on removal"
 POD = "Deleting a sandbox stops its containers"
 
 REFUSED = r"answer Create (?!OK).*"
+EVENT = r"event contents: \w+\.(exit|delete)"
+EXEC_EVENT = r"event contents: e\d\.(exit|delete)"
+#: The exit and the deletion of a process, which Microsoft's shim has not published.
+MORE_EVENTS = (
+    r"event contents: \w+\.(order is \"(?P<order>.*)\", here \"(?P=order)( exit)?( delete)?\""
+    r"|(exit|delete) is .*, not in theirs)"
+)
 LINUX_CONTAINER = r"linux container"
 USERS = "Users of standalone Linux containers are resolved"
 NOT_STARTED = "A Linux container that was not started is terminated"
@@ -163,12 +170,12 @@ EXPECTED = (
     ),
     Expected(
         "A killed host process exits with 4294967295",
-        r"answer (Wait\(.*\)|Delete\(.*\)|State): exitStatus is 1, here 4294967295",
+        rf"answer (Wait\(.*\): |Delete\(.*\): |State: |{EVENT}\.)exitStatus is 1, here 4294967295",
         given=(r"host process container",),
     ),
     Expected(
         EXECS_FIRST,
-        r"answer (Wait\(.+\)|Delete\(.+\)|State): exitStatus is \d+, here 4294967295",
+        rf"answer (Wait\(.+\): |Delete\(.+\): |State: |{EXEC_EVENT}\.)exitStatus is \d+, here 4294967295",
         given=(r"answer Exec\(.*\) OK",),
     ),
     Expected(EXECS_FIRST, r"guest \+ guest:SignalProcess \S+", given=(r"answer Exec\(.*\) OK",)),
@@ -208,7 +215,7 @@ EXPECTED = (
     ),
     Expected(
         NOT_STARTED,
-        r"answer events: it is \[\"/tasks/create\"(, \"/tasks/exit\")?\], .*",
+        rf"answer (events: it is \[\"/tasks/create\"(, \"/tasks/exit\")?\], .*|{MORE_EVENTS})",
         given=(LINUX_CONTAINER, r"answer Delete\(\) Unknown"),
     ),
     Expected(
@@ -218,7 +225,7 @@ EXPECTED = (
     ),
     Expected(
         HOST_NOT_STARTED,
-        r"answer (Delete\(\): code Unknown, here OK|events: it is \[\"/tasks/create\"\], .*)",
+        rf"answer (Delete\(\): code Unknown, here OK|events: it is \[\"/tasks/create\"\], .*|{MORE_EVENTS})",
         given=(r"host process container", r"answer Delete\(\) Unknown"),
     ),
     Expected(

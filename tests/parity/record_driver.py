@@ -30,7 +30,7 @@ from shim.api import task as api
 from shim.api.types import Mount
 from shim.platform.windows import endpoint
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.parity.answers import failure, process_details, stats_text, to_json
+from tests.parity.answers import EVENT_CONTENTS, event_contents, failure, process_details, stats_text, to_json
 from tests.parity.requests import DONE, EXEC, INPUT, PAIR, SIZE, UPDATE, UPDATE_TYPES, options
 from tests.wine.driver import Events, Pipe, Shim
 
@@ -355,6 +355,8 @@ class Driver:
         self.machine.expect_last_events()
         topics = self.machine.events.topics[self.seen :]
         self.results.append({"op": "events", "result": " | ".join(f"wine {topic} -" for topic in topics)})
+        mine = event_contents(self.id, self.machine.events.messages[self.seen :])
+        self.results.append({"op": EVENT_CONTENTS, "result": json.dumps(mine)})
         return True
 
 

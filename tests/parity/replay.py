@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from runhcs.task_events import TASKS
 from shim.api import task as api
 from shim.api.types import Mount
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.parity.answers import failure, process_list, statistics, to_json
+from tests.parity.answers import EVENT_CONTENTS, event_contents, failure, process_list, statistics, to_json
 from tests.parity.cases import Case
 from tests.parity.environment import CaseEnvironment
 from tests.parity.requests import EXEC, INPUT, PAIR, SIZE, UPDATE, UPDATE_TYPES, fault, options
@@ -328,16 +329,21 @@ class Scenario:
         self.answers.append({"op": f"io({exec_id})", "answer": read})
 
     def do_events(self, _: str) -> None:
+        def messages() -> list[tuple[str, Any]]:
+            return self.shims.events.messages[self.replay._events_seen :]
+
         def received() -> list[str]:
             """Of this task: the last events of another one may arrive late."""
-            messages = self.shims.events.messages[self.replay._events_seen :]
-            return [topic for topic, event in messages if event.container_id == self.id]
+            return [topic for topic, event in messages() if event.container_id == self.id]
 
         try:
             eventually(lambda: len(received()) >= self.expected_events, "the events", 10)
         except AssertionError:
             pass  # the comparison reports the missing ones
         self.answers.append({"op": "events", "answer": received()})
+        if any(result["op"] == EVENT_CONTENTS for result in self.case.run["results"]):
+            mine = event_contents(self.id, ((topic.removeprefix(TASKS), event) for topic, event in messages()))
+            self.answers.append({"op": EVENT_CONTENTS, "answer": self.replay.environment.recorded(mine)})
 
     def do_deletecmd(self, _: str) -> None:
         self.record_result("delete-cmd", lambda: to_json(self.shim.delete_command()))

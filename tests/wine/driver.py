@@ -22,8 +22,10 @@ sys.path.insert(0, ROOT)
 import _winapi  # noqa: E402
 
 from runhcs.shim_driver import EventEndpoint, ShimCommands, ShimError, wait_until  # noqa: E402
+from runhcs.task_events import read  # noqa: E402
 from shim.platform.windows import endpoint  # noqa: E402
 from shim.platform.windows.pipe import dial  # noqa: E402
+from shim.ttrpc.server import Call  # noqa: E402
 from shim.ttrpc.status import StatusError  # noqa: E402
 
 TIMEOUT = 60.0
@@ -33,7 +35,15 @@ class Events(EventEndpoint):
     """containerd's endpoint for events."""
 
     def __init__(self, name: str) -> None:
+        #: The kind and the message of each.
+        self.messages: list[tuple[str, Any]] = []
         super().__init__(rf"\\.\pipe\driver-{name}.ttrpc")
+
+    def _forward(self, call: Call) -> bytes:
+        found = read(call.payload)
+        assert found is not None, call.payload
+        self.messages.append(found)
+        return super()._forward(call)
 
 
 class Pipe:
