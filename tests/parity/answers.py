@@ -101,7 +101,7 @@ def event_contents(id: str, messages: Iterable[tuple[str, Any]]) -> dict[str, di
 def _mount_option(option: str) -> Any:
     """Without the format of the JSON in it."""
     name, _, value = option.partition("=")
-    return {name: json.loads(value)} if name == "parentLayerPaths" else option
+    return {name: json.loads(value)} if value.startswith("[") else option
 
 
 def process_list(processes: list[ProcessInfo]) -> list[dict[str, Any]]:
