@@ -105,7 +105,7 @@ fi
 run() { # run NAME PYTEST…: some levels; NAME gives them a pytest cache of their own
     local name=$1 command=("${@:2}") code failed
     say "running $name"
-    "${command[@]}" "${parallel[@]}" -o cache_dir=".pytest_cache/$name" && return 0 || code=$?
+    "${command[@]}" "${parallel[@]}" --durations=15 --durations-min=5 -o cache_dir=".pytest_cache/$name" && return 0 || code=$?
     mapfile -t failed < <(.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' \
         ".pytest_cache/$name/v/cache/lastfailed" 2>/dev/null)
     [ "$code" = 1 ] && [ "${#failed[@]}" -ge 1 ] && [ "${#failed[@]}" -le "$MAX_RETRIES" ] || return "$code"
