@@ -41,9 +41,16 @@ class ProcessUsage:
 
     __slots__ = ("kernel", "storage", "user")
 
-    def __init__(self, pid: int) -> None:
-        self.user, self.kernel = _times(pid)
-        self.storage = _storage(pid)
+    def __init__(self, pid: int | None) -> None:
+        """None: of no process, a sum to add to."""
+        self.user, self.kernel = _times(pid) if pid is not None else (0, 0)
+        self.storage = _storage(pid) if pid is not None else dict.fromkeys(_STORAGE.values(), 0)
+
+    def add(self, other: ProcessUsage) -> None:
+        self.user += other.user
+        self.kernel += other.kernel
+        for name, value in other.storage.items():
+            self.storage[name] += value
 
 
 class StatsCollector:
@@ -66,13 +73,10 @@ class StatsCollector:
     ) -> dict[str, Any]:
         """The Statistics property: `used` by running and exited processes, and the memory of the running ones."""
         now = time.time()
-        user = kernel = private = 0
-        storage = dict.fromkeys(_STORAGE.values(), 0)
+        private = 0
+        total = ProcessUsage(None)
         for one in used:
-            user += one.user
-            kernel += one.kernel
-            for name, value in one.storage.items():
-                storage[name] += value
+            total.add(one)
         for process in processes:
             memory = _memory(process)
             private += memory["private"]
@@ -85,9 +89,9 @@ class StatsCollector:
             "ContainerStartTime": timestamp(started_at),
             "Uptime100ns": int((now - started_at) * 10_000_000),
             "Processor": {
-                "TotalRuntime100ns": user + kernel,
-                "RuntimeUser100ns": user,
-                "RuntimeKernel100ns": kernel,
+                "TotalRuntime100ns": total.user + total.kernel,
+                "RuntimeUser100ns": total.user,
+                "RuntimeKernel100ns": total.kernel,
             },
             "Memory": {
                 "MemoryUsageCommitBytes": commit,
@@ -95,10 +99,10 @@ class StatsCollector:
                 "MemoryUsagePrivateWorkingSetBytes": private,
             },
             "Storage": {
-                "ReadCountNormalized": storage["read_count"],
-                "ReadSizeBytes": storage["read_bytes"],
-                "WriteCountNormalized": storage["write_count"],
-                "WriteSizeBytes": storage["write_bytes"],
+                "ReadCountNormalized": total.storage["read_count"],
+                "ReadSizeBytes": total.storage["read_bytes"],
+                "WriteCountNormalized": total.storage["write_count"],
+                "WriteSizeBytes": total.storage["write_bytes"],
             },
         }
 

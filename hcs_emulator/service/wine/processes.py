@@ -21,8 +21,10 @@ class Programs:
         # By mark: the Windows pid of the program, and the Linux pid of its wine-run.exe.
         self._programs: dict[bytes, tuple[int, int]] = {}
         self._stats = StatsCollector()
-        # The stats of an exited process are lost, since its parent is not in the silo: the last ones are kept.
+        # The stats of an exited process are lost, since its parent is not in the silo: the last ones count. By pid and
+        # start time, of processes that exist; and the sum of the others.
         self._used: dict[tuple[int, float], ProcessUsage] = {}
+        self._used_by_exited = ProcessUsage(None)
 
     def add(self, mark: str, number: int, runner: int) -> None:
         self._programs[f"{MARK}={mark}".encode()] = (number, runner)
@@ -34,8 +36,16 @@ class Programs:
     def statistics(self, started_at: float) -> dict[str, Any]:
         """HCS's Statistics property. Processes that exit before the first query are not included."""
         running = [pid for pids in self._running().values() for pid in pids]
-        self._used |= {(pid, started(pid)): ProcessUsage(pid) for pid in running}
-        return self._stats.document(self._used.values(), running, started_at, None)
+        used = {(pid, start): ProcessUsage(pid) for pid in running if (start := started(pid))}
+        for (pid, start), usage in self._used.items():
+            if (pid, start) in used:
+                continue
+            if started(pid) == start:
+                used[pid, start] = usage  # it executes another program, and has no environment for a moment
+            else:
+                self._used_by_exited.add(usage)
+        self._used = used
+        return self._stats.document([self._used_by_exited, *used.values()], running, started_at, None)
 
     def process_list(self) -> list[dict[str, Any]]:
         """HCS's ProcessList property. Children of a program are not listed: only Wine's server knows their ids."""
