@@ -106,8 +106,6 @@ run() { # run NAME PYTEST…: some levels; NAME gives them a pytest cache of the
     local name=$1 command=("${@:2}") code failed
     say "running $name"
     "${command[@]}" "${parallel[@]}" --durations=15 --durations-min=5 -o cache_dir=".pytest_cache/$name" && return 0 || code=$?
-    # pytest-xdist adds the group of a test to its id, and pytest would not find it again.
-    sed -i -E 's/@[[:alnum:]_-]+(": true)/\1/' ".pytest_cache/$name/v/cache/lastfailed" 2>/dev/null
     mapfile -t failed < <(.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' \
         ".pytest_cache/$name/v/cache/lastfailed" 2>/dev/null)
     [ "$code" = 1 ] && [ "${#failed[@]}" -ge 1 ] && [ "${#failed[@]}" -le "$MAX_RETRIES" ] || return "$code"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline per example: how long an example takes depends on the load of the machine.
@@ -25,10 +24,3 @@ for variable in (
 # interrupts would not notice. A handler is not inherited.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """With `--dist loadgroup` a suffix of its id tells pytest-xdist the group of a test. It has been missing without an
-    error: https://github.com/pytest-dev/pytest-xdist/issues/1386. Then each worker builds what a group shares."""
-    if getattr(item.config.option, "loadgroup", False) and item.get_closest_marker("xdist_group"):
-        assert "@" in item.nodeid, "pytest-xdist ignores the group of this test: `make setup` installs what works"
