@@ -59,6 +59,7 @@ def test_report_of_a_shim_is_read() -> None:
     "text",
     ["", "[]", "null", '{"version":2}', encoded().replace('"pid":7', '"pid":"x"'),
      encoded().replace('"dropped":0', '"dropped":-1'), encoded(root()).replace('"rpc Create"', "5"), "[" * 100_000],
+    ids=["empty", "list", "null", "version", "pid", "dropped", "label", "nested"],
 )  # fmt: skip
 def test_hostile_report_is_refused(text: str) -> None:
     with pytest.raises(ReportError):
