@@ -49,7 +49,7 @@ POD = "Deleting a sandbox stops its containers"
 
 REFUSED = r"answer Create (?!OK).*"
 EVENT = r"event contents: \w+\.(exit|delete)( again)?"
-EXEC_EVENT = r"event contents: e\d\.(exit|delete)( again)?"
+EXEC_EVENT = r"event contents: e\d\.(exit|delete)"
 #: The exit and the deletion of a process, which Microsoft's shim has not published.
 MORE_EVENTS = (
     r"event contents: \w+\.(order is \"(?P<order>.*)\", here \"(?P=order)( exit)?( delete)?\""
