@@ -68,7 +68,7 @@ def test_delete_after_regular_exit_runs_without_python(
     (bundle / "ledger.jsonl").write_bytes(lines.encode())
     (bundle / "exit").write_bytes(b"70000 1700000000 5 4711\n")
     output = delete(machine, ALONE, bundle, "-debug")
-    assert output == delete(machine, ALONE, bundle, name=f"c:/work/{bundle.name}")
+    assert output == delete(machine, ALONE, bundle, name=f"c:/{bundle.parent.name}/{bundle.name}")
     monkeypatch.setitem(machine.environment, "RUNHCS_NATIVE", "0")
     assert output == delete(machine, INSTALLED, bundle)
     response = DeleteResponse.decode(output[1])
