@@ -2,7 +2,8 @@
 
 A request passes these packages from top to bottom. A package imports only those below it:
 
-    __main__            command line, startup and shutdown
+    __main__            the program
+    run                 command line, startup and shutdown
     control             control.sock: status, journal, faults, latency profiles, quirks
     dispatch            one call: journal, faults, latency, then the export
     exports/            one function per export of the HCS DLLs
@@ -14,6 +15,7 @@ A request passes these packages from top to bottom. A package imports only those
     storage/ network/   layers, virtual disks, VM access; networks, namespaces and endpoints
     service_properties  HcsGetServiceProperties, HcsModifyServiceSettings
     journal, events     calls and events as JSON lines; delivery of HCS events to handles
+    memory, malloc      counts for a search for leaks; the setting of glibc's malloc
     faults, latency     fault injection; latency profiles
     handles             handles of clients
     transport/          frames and sockets between the native library and the service

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hcs_emulator.service.__main__ import BAD_DIRECTORY
 from hcs_emulator.service.directory import DirectoryError, prepare
+from hcs_emulator.service.run import BAD_DIRECTORY
 
 # As any program that uses the library: it starts the service on demand.
 CALL = "from shim.hcs_bindings import service; print(service.properties())"

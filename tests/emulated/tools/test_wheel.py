@@ -81,7 +81,7 @@ def test_install_with_all_extras_runs_every_command(wheel: Path, constraints: Pa
     assert json.loads(environment.run("runhcs", "ps", "--json", "--state", "/nowhere").stdout) == []
     done = environment.run("runhcs", "bench", "--help")
     assert done.returncode == 0 and "suite" in done.stdout
-    script = "import runhcs.containerd.sandboxes, hcs_emulator.service.__main__, bench.__main__"
+    script = "import runhcs.containerd.sandboxes, hcs_emulator.service.run, bench.__main__"
     done = environment.run("python", "-c", script)
     assert done.returncode == 0, done.stderr
 

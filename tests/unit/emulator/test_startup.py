@@ -13,7 +13,7 @@ import pytest
 @pytest.mark.parametrize(
     ("module", "not_imported"),
     [
-        ("hcs_emulator.service.__main__", {"cattrs", "tomllib", "tempfile", "hcs_emulator.vm"}),
+        ("hcs_emulator.service.run", {"cattrs", "tomllib", "tempfile", "hcs_emulator.vm"}),
         ("hcs_emulator.vm.__main__", {"cattrs", "tomllib", "tempfile", "shutil", "argparse", "random"}),
     ],
 )

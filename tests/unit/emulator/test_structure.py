@@ -10,6 +10,7 @@ SERVICE = Path(__file__).resolve().parents[3] / "hcs_emulator" / "service"
 # From top to bottom: a package may import those in lines below it.
 ORDER = [
     {"__main__"},
+    {"run"},
     {"control"},
     {"dispatch"},
     {"exports"},
@@ -19,7 +20,7 @@ ORDER = [
     {"wine"},
     {"silo"},
     {"storage", "network"},
-    {"service_properties", "journal", "faults", "latency", "memory", "events"},
+    {"service_properties", "journal", "faults", "latency", "memory", "malloc", "events"},
     {"handles", "transport", "convert", "directory"},
     {"schema"},
     {"errors", "__init__"},
