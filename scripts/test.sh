@@ -122,7 +122,7 @@ fi
 directories=()
 for level in ${levels//,/ }; do case $level in lint | cri | wine) ;; *) directories+=("tests/$level") ;; esac; done
 if [ ${#directories[@]} -gt 0 ]; then
-    parallel=(-n "$jobs" --dist loadgroup)
+    parallel=(-n "$jobs" --dist loadscope) # by test: tests/conftest.py
     run "$(IFS=+; echo "${directories[*]#tests/}")" .venv/bin/pytest "${directories[@]}" "$@" || status=$?
 fi
 if wanted cri; then

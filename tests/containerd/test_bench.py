@@ -62,7 +62,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 @pytest.mark.timeout(TIMEOUT)
-@pytest.mark.xdist_group("bench-quick")
 class TestQuickSuite:
     def test_passes_without_violations_of_our_shim(self, quick: Outcome) -> None:
         assert quick.status == 0, quick.output

@@ -33,8 +33,8 @@ def create_task(*_: object) -> None:
     raise RuntimeError("a broken version")
 """
 
-# The image is built once. Each pass starts up to ten Pythons.
-pytestmark = [pytest.mark.xdist_group("node_install"), pytest.mark.timeout(1500)]
+# Each pass starts up to ten Pythons.
+pytestmark = pytest.mark.timeout(1500)
 
 
 class Supervisor:

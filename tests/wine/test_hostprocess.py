@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from tests.wine.conftest import Machine
 
-pytestmark = pytest.mark.xdist_group("wine")
 KILLED = 0xFFFFFFFF
 
 
