@@ -9,7 +9,6 @@ from runhcs.selftest.scenarios import FOREVER, SIGKILL, windows_spec
 from runhcs.selftest.shim_driver import ShimDriver
 from runhcs.shim_driver import EXIT_TIMEOUT
 from shim.container.ledger import FILE
-from shim.platform import daemon
 from shim.ttrpc.status import ClosedError, StatusError
 
 MOST_POINTS = 40
@@ -32,19 +31,29 @@ def _run(shim: ShimDriver) -> None:
     task.delete()
 
 
-def _killer(shim: ShimDriver, point: int, finished: threading.Event) -> threading.Thread:
-    """Kill the daemon as soon as its ledger has this many lines."""
+class _Killer:
+    """Kills the daemon as soon as its ledger has so many lines."""
 
-    def watch() -> None:
-        while not finished.is_set():
-            if shim.pid and _lines(shim) >= point:
-                shim.kill()
+    def __init__(self, shim: ShimDriver, point: int) -> None:
+        #: Set before the kill: connections close while the process still exits.
+        self.has_killed = False
+        self._shim = shim
+        self._point = point
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._finished.set()
+        self._thread.join(EXIT_TIMEOUT)
+
+    def _watch(self) -> None:
+        while not self._finished.is_set():
+            if self._shim.pid and _lines(self._shim) >= self._point:
+                self.has_killed = True
+                self._shim.kill()
                 return
-            finished.wait(POLL_SECONDS)
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    return thread
+            self._finished.wait(POLL_SECONDS)
 
 
 def ledger_steps(context: Context) -> str:
@@ -57,17 +66,15 @@ def ledger_steps(context: Context) -> str:
     killed = 0
     for point in range(1, points + 1):
         shim = ShimDriver(context, node.new_id(f"crash{point}"), windows_spec(FOREVER))
-        finished = threading.Event()
-        killer = _killer(shim, point, finished)
+        killer = _Killer(shim, point)
         try:
             _run(shim)
         except (StatusError, ClosedError, OSError) as error:
-            if daemon.is_running(shim.pid):
+            if not killer.has_killed:
                 raise StepFailed(f"the shim fails although it was not killed: {error}") from None
             killed += 1
         finally:
-            finished.set()
-            killer.join(EXIT_TIMEOUT)
+            killer.stop()
         shim.kill()
         try:
             shim.delete()
@@ -93,6 +100,11 @@ def hcs_calls(context: Context) -> str:
         while added:
             emulator.command(node.emulator, "fault-clear", id=added.pop())
 
+    def has_triggered(fault: int) -> bool:
+        """Not whether the shim runs: its connections close while it still exits."""
+        faults = emulator.command(node.emulator, "fault-list")["faults"]
+        return any(one["id"] == fault and one["triggered"] for one in faults)
+
     context.on_cleanup(clear)
     points = 0
     for nth in range(1, MOST_POINTS + 1):
@@ -108,14 +120,14 @@ def hcs_calls(context: Context) -> str:
             task.delete()
         except (StatusError, ClosedError, OSError):
             points += 1
+        was_killed = has_triggered(fault["id"])
         clear()
-        survived = daemon.is_running(shim.pid)
         shim.kill()
         try:
             shim.delete()
         except StepFailed as error:
             raise StepFailed(f"killed at HCS call {nth}: {error}", error.next_step) from None
-        if survived:
+        if not was_killed:
             break
     return f"killed at {points} HCS calls; delete released everything"
 
