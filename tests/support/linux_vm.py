@@ -24,6 +24,7 @@ CONTROLLERS = (
 )
 DEVICES = "VirtualMachine/Devices/"
 ENTROPY, LOG, BRIDGE = 1, 109, 0x40000000
+LOG_TIMEOUT = 30.0
 ID = "pod@vm"
 COMMAND_LINE = (
     " initcall_blacklist=virtio_vsock_init 8250_core.nr_uarts=0 panic=-1 quiet pci=off nr_cpus=2 brd.rd_nr=0 pmtmr=0 "
@@ -126,6 +127,10 @@ class LinuxVm:
             except OSError:
                 pass
 
+    def log_entries(self) -> list[dict[str, Any]]:
+        """The complete lines of the log so far."""
+        return [json.loads(line) for line in self.log.split(b"\n")[:-1] if line.startswith(b"{")]
+
     def properties(self, *types: str) -> dict[str, Any]:
         query = {"PropertyTypes": list(types)} if types else None
         document: dict[str, Any] = self.client.ok("HcsGetComputeSystemProperties", query, handle=self.handle).document
@@ -163,7 +168,11 @@ class LinuxVm:
         self.wait_exited()
 
     def wait_exited(self) -> dict[str, Any]:
+        """The event. Then `log` is complete."""
         event: dict[str, Any] = self.client.wait_event(self.handle, EXITED)
+        for thread in self._threads:
+            thread.join(LOG_TIMEOUT)
+            assert not thread.is_alive(), "the guest has exited, and its connections stay open"
         return event
 
     def close(self) -> None:

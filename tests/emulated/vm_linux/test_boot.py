@@ -15,6 +15,7 @@ import pytest
 
 from hcs_emulator.vm import bridge_frames
 from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.linux_vm import COMMAND_LINE, CONTROLLERS, DEVICES, ID, LinuxVm
 from tests.support.wire_client import WireClient
 
@@ -295,7 +296,7 @@ def test_emulator_started_with_microsofts_agent_boots_it(
         vm = LinuxVm(emulator, client, tmp_path, "")  # the default boot files
         vm.booted()
         assert [system["Guest"] for system in emulator.control("status")["systems"]] == ["gcs"]
-        assert b"GCS started" in bytes(vm.log)
+        eventually(lambda: b"GCS started" in vm.log, "the agent's first line in the log")
         vm.terminate()
         vm.close()
 

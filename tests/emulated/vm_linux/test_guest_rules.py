@@ -14,6 +14,7 @@ from hcs_emulator.vm import bridge_frames as frames
 from hcs_emulator.vm.linux.agent import rules
 from tests.support import documents
 from tests.support.emulator import Emulator
+from tests.support.eventually import eventually
 from tests.support.guest_host import Bridge
 from tests.support.linux_image import make_scratch
 from tests.support.linux_vm import NULL, LinuxVm, oci_process, ok, spec, vm_process
@@ -62,9 +63,7 @@ def create(bridge: Bridge, document: dict[str, Any], container: str = "app", **m
 def test_request_id_repeated_refused(vm: LinuxVm, bridge: Bridge) -> None:
     bridge.rewind()
     refused(bridge.call(frames.DUMP_STACKS, ""), rules.REQUEST_IDS)
-    assert any(
-        json.loads(line).get("rule") == rules.REQUEST_IDS for line in vm.log.splitlines() if line.startswith(b"{")
-    )
+    eventually(lambda: any(entry.get("rule") == rules.REQUEST_IDS for entry in vm.log_entries()), "the rule in the log")
 
 
 def test_unknown_member_refused(bridge: Bridge) -> None:
