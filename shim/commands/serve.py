@@ -363,6 +363,7 @@ def warm_up(server: PodServer, link: _socket.socket | None) -> None:
         # this import gets the unfinished module: Python does not tell it of the failure, so it is in the log.
         report(context.log, error)
     finally:
+        daemon.restore_error_mode()
         # What is loaded now stays: the collector need not traverse it, nor touch its pages.
         gc.freeze()
         gc.enable()

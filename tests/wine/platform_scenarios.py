@@ -205,6 +205,21 @@ def error_mode(program: str, directory: str) -> Any:
     return {"daemon": mode, "driver": _call_in(os.getpid(), "GetErrorMode"), "gone": shim.wait_exited()}
 
 
+def restored_error_mode(program: str, directory: str) -> Any:
+    """The mode after what two threads can leave that load extension modules at the same time."""
+    import msvcrt
+
+    from shim.platform.windows import daemon
+
+    before = msvcrt.GetErrorMode()
+    msvcrt.SetErrorMode(SEM_FAILCRITICALERRORS)
+    try:
+        daemon.restore_error_mode()
+        return msvcrt.GetErrorMode()
+    finally:
+        msvcrt.SetErrorMode(before)
+
+
 def planted_library(program: str, directory: str) -> Any:
     """Whether the daemon loads a DLL of its current directory, or of PATH, by its name; and by its path."""
     shim = Shim(program, directory, "planted", FOREVER)
@@ -380,6 +395,7 @@ def etw_events(program: str, directory: str) -> Any:
 
 if __name__ == "__main__":
     main(
-        file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, planted_library,
-        read_directory, other_libraries, job_pipes, log_pipe, redialled, squatted_log, variables, etw_events,
+        file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, restored_error_mode,
+        planted_library, read_directory, other_libraries, job_pipes, log_pipe, redialled, squatted_log, variables,
+        etw_events,
     )  # fmt: skip

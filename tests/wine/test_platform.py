@@ -66,6 +66,10 @@ def test_launcher_disables_error_dialogs(machine: Machine) -> None:
     assert result["gone"]
 
 
+def test_error_mode_is_restored_after_modules_are_loaded(machine: Machine) -> None:
+    assert drive(machine, "restored_error_mode") == 0x8003
+
+
 def test_directory_that_is_read_is_removed_when_it_is_closed(machine: Machine) -> None:
     assert drive(machine, "read_directory") == {"read": True, "in use": False}
 

@@ -259,6 +259,10 @@ def start_standby() -> None:
     standby_start.spawn(path)
 
 
+def restore_error_mode() -> None:
+    """Windows has an error mode that Python changes."""
+
+
 def is_running(pid: int) -> bool:
     """Whether the process runs; a zombie does not."""
     try:

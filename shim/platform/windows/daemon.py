@@ -45,6 +45,8 @@ READY = b"R"
 DONE = b"D"
 HANDOVER_TIMEOUT = 30.0
 
+# As in launcher/windows/launcher.c: no dialogs.
+_ERROR_MODE = 0x8003  # SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX, SEM_NOOPENFILEERRORBOX
 _USE_STD_HANDLES = 0x100
 _SYNCHRONIZE = 0x100000
 _WAIT_TIMEOUT = 258
@@ -262,6 +264,18 @@ def exit_now(code: int) -> NoReturn:
         pass
     nt._exit(code)  # type: ignore[attr-defined]
     raise AssertionError
+
+
+def restore_error_mode() -> None:
+    """Set the launcher's error mode again, when modules have been loaded.
+
+    CPython sets a mode for the whole process while it loads an extension module, and then the one before
+    (Python/dynload_win.c). If two threads load at the same time, the last one restores the mode of the other: a crash
+    would open a dialog, and the process would not exit.
+    """
+    import msvcrt
+
+    msvcrt.SetErrorMode(_ERROR_MODE)
 
 
 def is_running(pid: int) -> bool:
