@@ -30,6 +30,8 @@ MOST_PROBLEMS = 50
 END_TIMEOUT = 120.0
 POLL_SECONDS = 0.05
 PAUSE_SECONDS = 0.5
+#: How long containerd is away before the first sample.
+OUTAGE_SECONDS = 1.0
 #: By so much of the whole run lifecycles and probes may be ahead of each other. A shim that is probed in the first part
 #: of a run only would have no slope in the rest of it.
 MOST_LEAD = 0.01
@@ -122,9 +124,19 @@ class Soak:
                 target.step()
                 if self._is_over():
                     return
+        self._rehearse_outage()
         self._begun = time.monotonic()
         for target in self._targets:
             target.probes = target.stats = target.restarts = 0
+
+    def _rehearse_outage(self) -> None:
+        """A shim whose events wait loads modules, too, and has more threads for a while."""
+        outage = threading.Thread(target=self._events.restart, args=(OUTAGE_SECONDS,), daemon=True)
+        outage.start()
+        for target in self._targets:
+            target.must_reconnect = True
+            target.step()
+        outage.join(END_TIMEOUT)
 
     def _can_run_vms(self) -> bool:
         base = self._host.node.image()[-1]
