@@ -163,8 +163,8 @@ WIN32 = [
         0x800700B7,
         "ERROR_ALREADY_EXISTS",
         "it exists already",
-        "An earlier attempt left it, or two requests were made at once.",
-        "run `runhcs gc`, then try again",
+        "Another container has it, an earlier attempt left it, or two requests were made at once.",
+        "if a container of `runhcs ps` has it, use another scratch layer or id; else run `runhcs gc`, then try again",
     ),
     Entry(
         0x80070103,
