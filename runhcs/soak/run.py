@@ -124,19 +124,32 @@ class Soak:
                 target.step()
                 if self._is_over():
                     return
-        self._rehearse_outage()
+        self._first_outage()
         self._begun = time.monotonic()
         for target in self._targets:
             target.probes = target.stats = target.restarts = 0
 
-    def _rehearse_outage(self) -> None:
-        """A shim whose events wait loads modules, too, and has more threads for a while."""
-        outage = threading.Thread(target=self._events.restart, args=(OUTAGE_SECONDS,), daemon=True)
-        outage.start()
-        for target in self._targets:
-            target.must_reconnect = True
-            target.step()
-        outage.join(END_TIMEOUT)
+    def _first_outage(self) -> None:
+        """A shim whose events wait loads modules, too, and has more threads for a while: all of them are probed."""
+        is_back = threading.Event()
+        threads = [
+            threading.Thread(target=self._probe_until, args=(target, is_back), daemon=True) for target in self._targets
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._events.restart(OUTAGE_SECONDS)
+        finally:
+            is_back.set()
+            for thread in threads:
+                thread.join(END_TIMEOUT)
+
+    def _probe_until(self, target: Target, ended: threading.Event) -> None:
+        try:
+            while not ended.is_set():
+                target.step()
+        except FAILURES as error:
+            self._problem(f"probe of {target.kind}", error)
 
     def _can_run_vms(self) -> bool:
         base = self._host.node.image()[-1]
