@@ -13,6 +13,7 @@ from shim.ttrpc.status import ClosedError, StatusError
 
 MOST_POINTS = 40
 POLL_SECONDS = 0.0005
+NOT_KILLED = "the shim fails although it was not killed: {}"
 
 
 def _lines(shim: ShimDriver) -> int:
@@ -71,7 +72,7 @@ def ledger_steps(context: Context) -> str:
             _run(shim)
         except (StatusError, ClosedError, OSError) as error:
             if not killer.has_killed:
-                raise StepFailed(f"the shim fails although it was not killed: {error}") from None
+                raise StepFailed(NOT_KILLED.format(error)) from None
             killed += 1
         finally:
             killer.stop()
@@ -108,6 +109,7 @@ def hcs_calls(context: Context) -> str:
     context.on_cleanup(clear)
     points = 0
     for nth in range(1, MOST_POINTS + 1):
+        failure = ""
         shim = ShimDriver(context, node.new_id(f"call{nth}"), windows_spec(FOREVER))
         task = shim.start()
         fault = emulator.command(node.emulator, "fault-add", call="*", nth=nth, kill_client="before")["fault"]
@@ -118,10 +120,13 @@ def hcs_calls(context: Context) -> str:
             task.kill(SIGKILL)
             task.wait()
             task.delete()
-        except (StatusError, ClosedError, OSError):
+        except (StatusError, ClosedError, OSError) as error:
+            failure = str(error)
             points += 1
         was_killed = has_triggered(fault["id"])
         clear()
+        if failure and not was_killed:
+            raise StepFailed(NOT_KILLED.format(failure))
         shim.kill()
         try:
             shim.delete()
