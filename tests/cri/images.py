@@ -16,7 +16,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
 import platform
 import shutil
 import subprocess
@@ -26,6 +25,7 @@ from typing import Any
 
 from tests.support import busybox_image
 from tests.support.oci_registry import CONFIG, LAYER, MANIFEST, Store
+from tests.support.programs import copy_program
 
 HERE = Path(__file__).resolve().parent
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -122,7 +122,7 @@ class _Images:
 def _busybox(root: Path, packages: Path) -> Path:
     busybox_image.make_root(root)
     # The shell of busybox-static runs its own programs without looking at their files, which may be masked.
-    _copy_program(root, _unpack("busybox", packages) / "bin" / "busybox", "bin/busybox")
+    copy_program(root, _unpack("busybox", packages) / "bin" / "busybox", "bin/busybox")
     (root / "etc" / "passwd").write_text(PASSWD)
     (root / "etc" / "group").write_text(GROUP)
     (root / "var" / "run").symlink_to("../run")
@@ -132,13 +132,13 @@ def _busybox(root: Path, packages: Path) -> Path:
     for name, package in (("ipcs", "util-linux"), ("pgrep", "procps")):  # busybox has neither
         program = shutil.which(name)
         assert program, f"{name} is missing: apt-get install {package}"
-        _copy_program(root, Path(program))
+        copy_program(root, Path(program), program.lstrip("/"))
     return root
 
 
 def _nginx(root: Path, packages: Path, port: int) -> Path:
     _busybox(root, packages)
-    _copy_program(root, _unpack("nginx", packages) / "usr" / "sbin" / "nginx", "usr/sbin/nginx")
+    copy_program(root, _unpack("nginx", packages) / "usr" / "sbin" / "nginx", "usr/sbin/nginx")
     for name in ("etc/nginx", "var/log/nginx", "var/lib/nginx", "usr/share/nginx/html"):
         (root / name).mkdir(parents=True)
     (root / "etc" / "nginx" / "nginx.conf").write_text(NGINX.format(port=port))
@@ -163,19 +163,6 @@ def _unpack(package: str, packages: Path) -> Path:
         (archive,) = packages.glob(f"{package}_*.deb")
         _run("dpkg", "-x", str(archive), str(target))
     return target
-
-
-def _copy_program(root: Path, program: Path, name: str = "") -> None:
-    """A program with its libraries, which are those of this machine."""
-    target = root / (name or str(program.relative_to("/")))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(program, target)
-    listing = _run("ldd", str(program))
-    assert "not found" not in listing, f"libraries of {program} are missing:\n{listing}"
-    for library in {word for word in listing.split() if word.startswith("/")}:
-        copy = root / library.lstrip("/")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(os.path.realpath(library), copy)
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:

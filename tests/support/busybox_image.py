@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.oci_image import write_image
+from tests.support.programs import copy_program
 
 NAME = "example.test/busybox:1"
 GREETING = "hello from the image\n"
@@ -30,12 +31,7 @@ def busybox() -> Path:
 
 def copy_busybox(directory: Path) -> None:
     """With its libraries, if it is not static."""
-    shutil.copy(busybox().resolve(), directory / "bin" / "busybox")
-    linked = subprocess.run(["ldd", busybox()], capture_output=True, text=True, check=False, timeout=60).stdout
-    for library in (word for line in linked.splitlines() for word in line.split() if word.startswith("/")):
-        target = directory / library.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(library).resolve(), target)
+    copy_program(directory, busybox(), "bin/busybox")
 
 
 def make_root(directory: Path) -> Path:

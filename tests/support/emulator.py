@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from hcs_emulator.service import malloc
 from hcs_emulator.service.virtual_machine.cgroups import host_hierarchies
 from tests.support.eventually import eventually
 
@@ -45,10 +46,12 @@ class Emulator:
         eventually(self._is_ready, "the emulator's sockets", START_TIMEOUT)
 
     def _start(self) -> subprocess.Popen[bytes]:
+        # With its setting of malloc from the beginning, so that it need not execute itself a second time.
+        env = self.env | {malloc.VARIABLE: malloc.SETTING}
         return subprocess.Popen(
             [sys.executable, "-m", "hcs_emulator.service", "--directory", str(self.directory),
              "--journal", str(self.journal_path), *self._arguments],
-            stdout=self.log, stderr=subprocess.STDOUT, env=self.env, start_new_session=True,
+            stdout=self.log, stderr=subprocess.STDOUT, env=env, start_new_session=True,
             preexec_fn=_set_pdeathsig,
         )  # fmt: skip
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 import uuid
 import zlib
 from pathlib import Path
+
+from tests.support.programs import copy_program, find_program
 
 PROGRAMS = ("sh", "cat", "sleep", "echo", "id", "ls", "mkdir", "readlink", "env", "head", "stat", "touch", "rm")
 FOOTER = b"conectix" + bytes(504)
@@ -23,17 +24,8 @@ def make_root(directory: Path) -> Path:
         (directory / name).mkdir()
     (directory / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/:/bin/sh\n")
     (directory / "etc" / "group").write_text("root:x:0:\nuser:x:1000:\n")
-    libraries: set[str] = set()
     for name in PROGRAMS:
-        program = shutil.which(name)
-        assert program is not None, f"this machine has no {name}"
-        shutil.copy(program, directory / "bin" / name)
-        listing = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-        libraries |= {word for line in listing.splitlines() for word in line.split() if word.startswith("/")}
-    for library in libraries:
-        target = directory / library.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(library, target)
+        copy_program(directory, find_program(name), f"bin/{name}")
     return directory
 
 
