@@ -134,7 +134,7 @@ if [ ${#paths[@]} -gt 0 ]; then
 fi
 if wanted wine; then
     # After the other levels: each worker has its own Wine prefix, and other load would slow Wine down.
-    parallel=(-n "${WINE_JOBS:-3}" --dist loadfile)
+    parallel=(-n "${WINE_JOBS:-4}" --dist loadfile)
     run wine timeout --foreground -k 60 1800 .venv/bin/pytest tests/wine "$@" || status=$?
 fi
 
