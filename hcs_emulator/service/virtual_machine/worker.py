@@ -2,8 +2,9 @@
 
 Messages on the channel are JSON lines. The host sends {"id": n, "request": …}, the worker answers {"id": n} or {"id":
 n, "error": …}. By itself the worker sends {"silo": pid} for each new silo, {"guest_report": …} for each answered
-request of the bridge, {"guest_fault": id} for each fault of the guest that triggered, and {"shut_down": true} right
-before it exits because its guest shuts down.
+request of the bridge, {"guest_fault": id} for each fault of the guest that triggered, {"kill_client": pid} before it
+sends an answer after which a fault kills the client, and {"shut_down": true} right before it exits because its guest
+shuts down.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Worker:
         self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._silos: list[int] = []
+        #: Processes, as descriptors, that a fault kills. The worker does it, unless they terminate the VM first.
+        self._clients_to_kill: list[int] = []
         self._tasks = [asyncio.ensure_future(self._read(reader)), asyncio.ensure_future(self._reap())]
 
     @classmethod
@@ -125,6 +128,9 @@ class Worker:
                 if "guest_fault" in message:
                     self.on_guest_fault(message["guest_fault"])
                     continue
+                if "kill_client" in message:
+                    self._watch_client(message["kill_client"])
+                    continue
                 if "silo" in message:
                     self._watch_silo(message["silo"])
                     continue
@@ -142,9 +148,17 @@ class Worker:
             pass
         self._silos = [silo for silo in self._silos if not _has_exited(silo)]
 
+    def _watch_client(self, pid: int) -> None:
+        try:
+            self._clients_to_kill.append(os.pidfd_open(pid))
+        except OSError:  # it has already exited
+            pass
+
     async def _reap(self) -> None:
         await self._process.wait()
         await self._tasks[0]
+        for client in self._clients_to_kill:
+            await _kill_and_wait(client)
         for silo in self._silos:
             await _kill_and_wait(silo)
         self._writer.close()
@@ -206,7 +220,7 @@ async def _kill_and_wait(pidfd: int) -> None:
     try:
         await asyncio.wait_for(exited.wait(), SILO_TIMEOUT)
     except TimeoutError:
-        print("a silo of a VM does not exit", file=sys.stderr, flush=True)
+        print("a process that was killed with a VM does not exit", file=sys.stderr, flush=True)
     finally:
         loop.remove_reader(pidfd)
         os.close(pidfd)

@@ -24,19 +24,25 @@ _HEADER = 16
 
 
 class BridgeRelay:
-    """`on_report` gets a report of every answered request; `crash` stops the guest."""
+    """`on_report` gets a report of every answered request, `on_kill` the pid of a host's process that is killed after
+    its answer; `crash` stops the guest."""
 
     def __init__(
-        self, on_report: Callable[[dict[str, Any]], None], faults: BridgeFaults, crash: Callable[[], None]
+        self,
+        on_report: Callable[[dict[str, Any]], None],
+        on_kill: Callable[[int], None],
+        faults: BridgeFaults,
+        crash: Callable[[], None],
     ) -> None:
         self._on_report = on_report
+        self._on_kill = on_kill
         self._faults = faults
         self._crash = crash
 
     def open(self, host: socket.socket) -> socket.socket:
         """Relay a connection to the host; the guest's end of it."""
         guest, ours = socket.socketpair()
-        connection = _Connection(host, ours, self._on_report, self._faults, self._crash)
+        connection = _Connection(host, ours, self._on_report, self._on_kill, self._faults, self._crash)
         outward = threading.Thread(target=connection.to_host, daemon=True)
         outward.start()
         threading.Thread(target=connection.to_guest, args=(outward,), daemon=True).start()
@@ -71,12 +77,14 @@ class _Connection:
         host: socket.socket,
         guest: socket.socket,
         on_report: Callable[[dict[str, Any]], None],
+        on_kill: Callable[[int], None],
         faults: BridgeFaults,
         crash: Callable[[], None],
     ) -> None:
         self._host = host
         self._guest = guest
         self._on_report = on_report
+        self._on_kill = on_kill
         self._faults = faults
         self._crash = crash
         self._pending: dict[int, _Request] = {}
@@ -130,18 +138,24 @@ class _Connection:
             # The journal first: a host that has its response may terminate the VM at once.
             self._on_report(report)
         kill = request.kill_client if request is not None else ""
-        if kill == "before":
-            self._kill_client()
+        client = self._client() if kill else 0
+        if client and kill == "before":
+            os.kill(client, signal.SIGKILL)
+        elif client:
+            # The answer may let the client terminate the VM, and with it this process: then the service kills it.
+            self._on_kill(client)
         with self._writing:
             self._host.sendall(frame)
-        if kill == "after":
-            self._kill_client()
+        if client and kill == "after":
+            os.kill(client, signal.SIGKILL)
 
-    def _kill_client(self) -> None:
-        """The process that listens for the bridge. One under Wine cannot be identified."""
-        if self._host.family == socket.AF_UNIX:
-            credentials = self._host.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-            os.kill(struct.unpack("3i", credentials)[0], signal.SIGKILL)
+    def _client(self) -> int:
+        """The process that listens for the bridge. 0 for one under Wine, which cannot be identified."""
+        if self._host.family != socket.AF_UNIX:
+            return 0
+        credentials = self._host.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        pid: int = struct.unpack("3i", credentials)[0]
+        return pid
 
 
 def _pump(source: socket.socket, target: socket.socket, forward: Callable[[int, int, bytes], None]) -> None:

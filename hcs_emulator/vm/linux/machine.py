@@ -38,7 +38,9 @@ class Machine:
         self._send = send
         self.init = 0
         self.faults = BridgeFaults(lambda fault: send(guest_fault=fault))
-        self._relay = BridgeRelay(lambda report: send(guest_report=report), self.faults, self.crash)
+        self._relay = BridgeRelay(
+            lambda report: send(guest_report=report), lambda pid: send(kill_client=pid), self.faults, self.crash
+        )
         self._devices: Devices | None = None
         self._pci: PciDevices | None = None
         self._adapters: network.Adapters | None = None
