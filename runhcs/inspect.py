@@ -52,6 +52,7 @@ def describe(shim: Shim, found: list[shims.Bundle]) -> dict[str, Any]:
         "address": shim.address,
         "bundle": shim.bundle,
         "debug": report.get("debug"),
+        "allocated_blocks": report.get("allocated_blocks"),
         "options": report.get("options"),
         "hcs": report.get("hcs") or None,
         "vm": report.get("vm"),

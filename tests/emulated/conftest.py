@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hcs_emulator.vm.linux.gcs import build
+from runhcs.selftest.node import open_node
+from runhcs.soak.containers import SoakHost, event_address
+from runhcs.soak.events import EventAccounts
 from shim.hcs_bindings import events
 from shim.hcs_bindings.system import ComputeSystem
 from tests.support.bindings import container, reset_libraries, use
@@ -117,6 +122,20 @@ def hcs(emulator: Emulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         eventually(lambda: emulator.control("status")["handles"] == 0, "closing every handle")
     eventually(lambda: not events._table, "forgetting every handle")
     reset_libraries()
+
+
+@pytest.fixture
+def soak_host(hcs: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[SoakHost]:
+    """Containers as `runhcs soak` runs them, with every exit and event checked."""
+    # Paths of sockets are short, and pytest's directories are not.
+    with tempfile.TemporaryDirectory(prefix="mt", dir="/tmp") as directory:
+        monkeypatch.setattr(tempfile, "tempdir", directory)
+        node = open_node(argparse.Namespace(shim="", layers=[], smb=""), "memory")
+        host = SoakHost(node, EventAccounts(event_address(node)), has_vms=True)
+        yield host
+        assert host.clean_up() == []
+        host.events.close()
+        node.close()
 
 
 @pytest.fixture

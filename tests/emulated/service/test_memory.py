@@ -3,16 +3,11 @@ which also depends on fragmentation."""
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-from collections.abc import Iterator
 from random import Random
 
 import pytest
 
-from runhcs.selftest.node import open_node
-from runhcs.soak.containers import SoakHost, event_address
-from runhcs.soak.events import EventAccounts
+from runhcs.soak.containers import SoakHost
 from runhcs.soak.lifecycles import KINDS
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
@@ -24,26 +19,13 @@ LIFECYCLES = 12
 ALLOWED = LIFECYCLES // 2
 
 
-@pytest.fixture
-def host(hcs: Emulator, monkeypatch: pytest.MonkeyPatch) -> Iterator[SoakHost]:
-    # Paths of sockets are short, and pytest's directories are not.
-    with tempfile.TemporaryDirectory(prefix="mt", dir="/tmp") as directory:
-        monkeypatch.setattr(tempfile, "tempdir", directory)
-        node = open_node(argparse.Namespace(shim="", layers=[], smb=""), "memory")
-        host = SoakHost(node, EventAccounts(event_address(node)), has_vms=True)
-        yield host
-        assert host.clean_up() == []
-        host.events.close()
-        node.close()
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_lifecycle_leaves_nothing_allocated(hcs: Emulator, host: SoakHost, kind: str) -> None:
+def test_lifecycle_leaves_nothing_allocated(hcs: Emulator, soak_host: SoakHost, kind: str) -> None:
     random = Random(1)
 
     def run(lifecycles: int) -> None:
         for _ in range(lifecycles):
-            KINDS[kind][1](host, random)
+            KINDS[kind][1](soak_host, random)
         eventually(lambda: not hcs.descendants(), "no process left")
 
     run(WARM_UP)
