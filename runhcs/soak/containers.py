@@ -24,7 +24,7 @@ SIGKILL = 9
 # Sixty days, longer than any soak.
 FOREVER = "ping -n 5184000 127.0.0.1 > nul"
 # On Linux, glibc's malloc keeps up to seven freed blocks of each size in each thread of a shim and does not join them
-# with free memory. That grows for an hour, up to a limit, as a leak does, and says nothing about the shim: off.
+# with free memory. For the first hour that grows, as a leak does, though to a limit: the soak runs without it.
 WITHOUT_MALLOC_CACHE = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
