@@ -24,7 +24,7 @@ SIGKILL = 9
 # Sixty days, longer than any soak.
 FOREVER = "ping -n 5184000 127.0.0.1 > nul"
 # On Linux, glibc's malloc keeps up to seven freed blocks of each size in each thread of a shim and does not join them
-# with free memory. For the first hour that grows, as a leak does, though to a limit: the soak runs without it.
+# with free memory. So the shim of a pod grew by 900 kB in half an hour, ever more slowly, and kept no object.
 WITHOUT_MALLOC_CACHE = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
