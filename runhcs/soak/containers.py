@@ -23,9 +23,6 @@ ROLE, SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-i
 SIGKILL = 9
 # Sixty days, longer than any soak.
 FOREVER = "ping -n 5184000 127.0.0.1 > nul"
-# On Linux, glibc's malloc keeps up to seven freed blocks of each size in each thread of a shim and does not join them
-# with free memory. So the shim of a pod grew by 900 kB in half an hour, ever more slowly, and kept no object.
-WITHOUT_MALLOC_CACHE = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
 @define
@@ -71,10 +68,9 @@ class SoakContainer:
             role = "sandbox" if is_sandbox else "container"
             spec["annotations"] = {ROLE: role, SANDBOX: self.id if pod is None else pod.id}
         (self._bundle / "config.json").write_text(json.dumps(spec), encoding="utf-8")
-        variables = {"TTRPC_ADDRESS": host.events.address, "MAX_SHIM_VERSION": "2"}
         self._commands = ShimCommands(
             node.program, self.id, str(self._bundle), namespace=node.prefix, address=_containerd(node),
-            environment=node.env | WITHOUT_MALLOC_CACHE | variables,
+            environment=node.env | {"TTRPC_ADDRESS": host.events.address, "MAX_SHIM_VERSION": "2"},
         )  # fmt: skip
         self.task: TaskClient | None = None
         host.live[self.id] = self
