@@ -25,7 +25,7 @@ from typing import Any
 
 from tests.support import busybox_image
 from tests.support.oci_registry import CONFIG, LAYER, MANIFEST, Store
-from tests.support.programs import copy_program
+from tests.support.programs import copy_program, find_program
 
 HERE = Path(__file__).resolve().parent
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
@@ -130,9 +130,8 @@ def _busybox(root: Path, packages: Path) -> Path:
     (root / "bin" / "ls").unlink()
     shutil.copy(root / "bin" / "busybox", root / "bin" / "ls")
     for name, package in (("ipcs", "util-linux"), ("pgrep", "procps")):  # busybox has neither
-        program = shutil.which(name)
-        assert program, f"{name} is missing: apt-get install {package}"
-        copy_program(root, Path(program), program.lstrip("/"))
+        program = find_program(name, package)
+        copy_program(root, program, str(program.relative_to("/")))
     return root
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.oci_image import write_image
-from tests.support.programs import copy_program
+from tests.support.programs import copy_program, find_program
 
 NAME = "example.test/busybox:1"
 GREETING = "hello from the image\n"
@@ -24,9 +24,7 @@ PAGE = "a page of the image\n"
 
 
 def busybox() -> Path:
-    found = shutil.which("busybox")
-    assert found, "busybox is missing: apt-get install busybox-static"
-    return Path(found)
+    return find_program("busybox", "busybox-static")
 
 
 def copy_busybox(directory: Path) -> None:

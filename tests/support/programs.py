@@ -32,7 +32,7 @@ def copy_program(root: Path, program: Path, name: str) -> None:
             shutil.copy(library, target)
 
 
-def find_program(name: str) -> Path:
+def find_program(name: str, package: str = "") -> Path:
     found = shutil.which(name)
-    assert found, f"{name} is not on this machine"
+    assert found, f"{name} is missing: apt-get install {package or name}"
     return Path(found)
