@@ -24,7 +24,9 @@ install() { # install PROGRAM PACKAGE…: with apt if possible; fails if the pro
     command -v "$program" >/dev/null && return 0 # also for the path of a program that is not in PATH
     debian_root || return 1
     say "installing $* by apt"
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"; } >/dev/null 2>&1
+    # A machine that has just started may upgrade itself, and has apt's lock meanwhile.
+    apt-get update -qq >/dev/null 2>&1
+    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq "$@" >/dev/null 2>&1
     command -v "$program" >/dev/null
 }
 

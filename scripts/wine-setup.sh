@@ -18,7 +18,7 @@ installed() {
     fi
     echo "installing wine, mingw and osslsigncode by apt" >&2
     log=$(mktemp)
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    { apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends \
         wine wine64 gcc-mingw-w64-x86-64 osslsigncode; } >"$log" 2>&1 </dev/null || { tail -20 "$log" >&2; rm "$log"; exit 1; }
     rm "$log"
 ) 9>"$cache/.wine.lock"
