@@ -15,6 +15,8 @@ from shim.platform import host
 from shim.uvm.linux import pause
 from tests.support.eventually import eventually
 
+RT_SIGTIMEDWAIT = "128"  # of x86-64
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -38,11 +40,18 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def pause_pid(process: subprocess.Popen[bytes]) -> int:
-    def running() -> list[int]:
-        return [pid for pid in children(process.pid) if os.readlink(f"/proc/{pid}/exe").endswith("/pause")]
+def waits_for_signals(pid: int) -> bool:
+    is_pause = os.readlink(f"/proc/{pid}/exe").endswith("/pause")
+    return is_pause and Path(f"/proc/{pid}/syscall").read_text().split()[0] == RT_SIGTIMEDWAIT
 
-    return eventually(running, "the program runs")[0]
+
+def pause_pid(process: subprocess.Popen[bytes]) -> int:
+    """As soon as it gets signals: before, it is a pid 1 that has not asked for any."""
+
+    def waiting() -> list[int]:
+        return [pid for pid in children(process.pid) if waits_for_signals(pid)]
+
+    return eventually(waiting, "the program waits for signals")[0]
 
 
 def test_root_has_program_and_mount_points(root: Path) -> None:
