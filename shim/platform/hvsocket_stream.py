@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """One connection. `close` wakes a thread that blocks in `recv`."""
+    """One connection. One thread reads, and `close` wakes it."""
 
-    __slots__ = ("_socket",)
+    __slots__ = ("_buffer", "_socket")
 
     def __init__(self, connection: socket) -> None:
+        self._buffer = bytearray()
         self._socket = connection
 
     def set_send_timeout(self, seconds: float) -> None:
@@ -23,9 +24,12 @@ class Stream:
         self._socket.settimeout(seconds)
 
     def recv(self, size: int, /) -> bytes:
+        """Into the same buffer each time: see `shim.ttrpc.sockets.SocketStream.recv`."""
+        if len(self._buffer) < size:
+            self._buffer = bytearray(size)
         while True:
             try:
-                return self._socket.recv(size)
+                return bytes(self._buffer[: self._socket.recv_into(self._buffer, size)])
             except TimeoutError:
                 pass  # the timeout is for sends only
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shim.ttrpc.messages import Messages
     from shim.ttrpc.transport import Stream
 
-READ_SIZE = 64 << 10
+READ_SIZE = 8 << 10
 
 
 class _Pending:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from shim.ttrpc.server import Server
     from shim.ttrpc.transport import Stream
 
-READ_SIZE = 64 << 10
+READ_SIZE = 8 << 10
 WRITE_SIZE = 256 << 10  # responses to one read are sent before they grow beyond this
 
 INLINE, WORKER, STREAM = range(3)

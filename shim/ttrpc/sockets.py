@@ -12,13 +12,21 @@ class SocketStream:
     the reading thread when it is done, closes the descriptor. If it were closed earlier, its number could be reused
     while a thread enters a system call with it."""
 
-    __slots__ = ("_socket", "recv", "sendall")
+    __slots__ = ("_buffer", "_recv_into", "_socket", "sendall")
 
     def __init__(self, connected: _socket.socket) -> None:
         connected.setblocking(True)
         self._socket = connected
-        self.recv = connected.recv
+        self._buffer = bytearray()
+        self._recv_into = connected.recv_into
         self.sendall = connected.sendall
+
+    def recv(self, size: int, /) -> bytes:
+        """For one thread. Reads into the same buffer each time: `socket.recv` allocates `size` bytes and shrinks them
+        to what it read. The rest of such a block lies before the next one, and the heap of a shim grows for days."""
+        if len(self._buffer) < size:
+            self._buffer = bytearray(size)
+        return bytes(self._buffer[: self._recv_into(self._buffer, size)])
 
     if _NOW:
 

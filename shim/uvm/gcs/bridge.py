@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Completion = Callable[[Body | None, "BridgeError | None"], None]
 
 RPC_TIMEOUT = 300.0
+READ_SIZE = 8 << 10
 # Closing the bridge fails every call; the reader finishes the one that it has just received.
 FINISH_SECONDS = 5.0
 
@@ -159,7 +160,7 @@ class Bridge:
         decoder = protocol.Decoder()
         reason = BridgeError("the guest closed its connection")
         try:
-            while data := self._stream.recv(65536):
+            while data := self._stream.recv(READ_SIZE):
                 for message in decoder.feed(data):
                     self._dispatch(message)
         except protocol.ProtocolError as error:

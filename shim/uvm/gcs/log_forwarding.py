@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_LINE = 64 << 10
 DRAIN_SECONDS = 1.0
-READ_SIZE = 64 << 10
+READ_SIZE = 8 << 10
 _LEVELS = {"trace": "debug", "debug": "debug", "info": "info", "information": "info", "verbose": "debug"}
 _LEVELS |= {"warn": "warning", "warning": "warning"}
 

@@ -29,7 +29,7 @@ MAX_LINE = 256 << 10
 # How much is kept of what an agent writes that has failed.
 MAX_TERMINATION = 32 << 10
 DRAIN_SECONDS = 1.0
-READ_SIZE = 64 << 10
+READ_SIZE = 8 << 10
 # Members of an entry that are not fields of ours.
 _STANDARD = ("time", "level", "msg")
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shim.ttrpc import outbox
 from shim.ttrpc.client import Client
 from shim.ttrpc.core import MAX_DATA, REQUEST, encode_frame
+from shim.ttrpc.sockets import SocketStream
 from tests.support.eventually import eventually
 from tests.unit.ttrpc.fixtures import SERVICE, RpcLab, read_frames, request
 
@@ -137,3 +138,19 @@ def test_hostile_input_neither_crashes_nor_leaks(shared: tuple[RpcLab, Client], 
     rpc.waiting.clear()
     rpc.cancelled.clear()
     rpc.reports.clear()
+
+
+def test_socket_stream_returns_bytes_that_later_reads_do_not_change() -> None:
+    near, far = socket.socketpair()
+    stream = SocketStream(near)
+    received = []
+    for data, size in ((b"a" * 3000, 8192), (b"bc", 8192), (b"d" * 10, 4), (b"e" * 9000, 9000)):
+        far.sendall(data)
+        received.append(b"")
+        while len(received[-1]) < len(data):
+            received[-1] += stream.recv(size)
+            assert len(received[-1]) <= len(data)
+    far.close()
+    assert received == [b"a" * 3000, b"bc", b"d" * 10, b"e" * 9000]
+    assert stream.recv(8192) == b""
+    stream.release()
