@@ -6,6 +6,7 @@ translate paths of mounts and specs, `CaseEnvironment.recorded` translates resul
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -78,6 +79,21 @@ def create_pipe(directory: Path) -> None:
 HOST_FILES = ("file.txt", "other.txt", "disk.vhdx")
 
 
+@functools.cache
+def tool() -> bytes:
+    """The program that cases run. Hundreds of cases have it, so it is compiled once."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = Path(directory) / "tool"
+        subprocess.run(["gcc", "-static", "-O1", "-s", "-o", program, TOOL], check=True)
+        return program.read_bytes()
+
+
+def create_tool(directory: Path) -> None:
+    program = directory / "tool.exe"
+    program.write_bytes(tool())
+    program.chmod(0o755)
+
+
 def create_files(root: Path) -> None:
     """Create the files of drive C: of the cases. Programs are those of this machine, which the emulator's containers
     run."""
@@ -85,7 +101,7 @@ def create_files(root: Path) -> None:
     make_image(base / "Files")
     for name in ("windows", "Windows/System32"):
         (base / "Files" / name).mkdir(parents=True, exist_ok=True)
-    subprocess.run(["gcc", "-static", "-O1", "-o", base / "Files" / "tool.exe", TOOL], check=True)
+    create_tool(base / "Files")
     (top / "Files").mkdir(parents=True)
     (base / "UtilityVM" / "Files").mkdir(parents=True)
     (base / "UtilityVM" / "SystemTemplate.vhdx").write_bytes(b"template")
@@ -105,7 +121,7 @@ def create_linux_files(
     emulator's Linux guest; `cases` have a spec and rootfs mounts each."""
     with tempfile.TemporaryDirectory() as directory:
         base = make_root(Path(directory) / "base")
-        subprocess.run(["gcc", "-static", "-O1", "-o", base / "tool.exe", TOOL], check=True)
+        create_tool(base)
         make_layer(root / "layers" / "1", base)
         top = Path(directory) / "top"
         (top / "etc").mkdir(parents=True)
