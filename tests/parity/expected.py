@@ -147,10 +147,12 @@ EXPECTED = (
         UPDATE,
         r"answer Update: text 'guest RPC failure: cannot modify: .*', here 'hcs::System::Modify <id>: .*",
     ),
+    # OK: Microsoft's shim closes its handle in another thread.
+    Expected(UPDATE, r"answer Update: code OK, here Unknown", given=(r"answer Start (?!OK).*",)),
     Expected(
         UPDATE,
         r"(guest - guest:ModifySettings|hcs - HcsModifyComputeSystem) <id> Update Container/.*",
-        given=(r"answer Start (?!OK).*", r"answer Update Unknown"),
+        given=(r"answer Start (?!OK).*", r"answer Update (OK|Unknown)"),
     ),
     Expected(
         "A VM is closed when its container cannot start",
