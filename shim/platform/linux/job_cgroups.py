@@ -23,6 +23,7 @@ PERIOD_US = 100_000
 # Weights are 1 to 9; 5 is the kernel's default weight.
 _DEFAULT_WEIGHT = 5
 _POLL_SECONDS = 0.005
+_ATTEMPTS = 20
 
 
 class Groups:
@@ -97,7 +98,7 @@ class Groups:
             base = self._bases.get(controller, "")
             if base:
                 directory = f"{base}/{self._name}"
-                os.makedirs(directory, exist_ok=True)
+                _make_directories(directory)
             else:
                 directory = self._create_unified(controller)
         except OSError:
@@ -112,7 +113,7 @@ class Groups:
             if controller != "freezer" and not _write(f"{directory}/cgroup.subtree_control", f"+{controller}"):
                 return ""
             directory = f"{directory}/{part}"
-            os.makedirs(directory, exist_ok=True)
+            _make_directories(directory)
         return directory
 
 
@@ -122,7 +123,6 @@ def kill_and_remove(paths: Sequence[str], deadline: float) -> None:
     if other := [path for path in paths if path and not _is_of_job(path)]:
         raise OSError(22, "not a cgroup of a job", other[0])
     left = [path for path in paths if path and os.path.isdir(path)]
-    found = list(left)
     while left:
         for path in left:
             if not _write(f"{path}/cgroup.kill", "1"):
@@ -133,7 +133,9 @@ def kill_and_remove(paths: Sequence[str], deadline: float) -> None:
             raise TimeoutError(110, f"processes {_members(left[0])} of a job do not exit", left[0])
         if left:
             time.sleep(_POLL_SECONDS)
-    for path in found:  # and their parents, if they are empty
+    # And their parents, if they are empty, also those of a group that is gone: its shim may have been killed before it
+    # removed them.
+    for path in filter(None, paths):
         above = os.path.dirname(path)
         _ = _removed(above) and _removed(os.path.dirname(above))
 
@@ -201,6 +203,17 @@ def _kill(pid: int) -> None:
         os.kill(pid, 9)
     except ProcessLookupError:
         pass
+
+
+def _make_directories(path: str) -> None:
+    """The end of another job removes a parent that is empty, perhaps just after it was created here."""
+    for _ in range(_ATTEMPTS):
+        try:
+            os.makedirs(path, exist_ok=True)
+            return
+        except FileNotFoundError:
+            pass
+    os.makedirs(path, exist_ok=True)
 
 
 def _removed(path: str) -> bool:

@@ -30,3 +30,15 @@ def test_path_that_is_not_of_a_job_is_refused(path: str) -> None:
 
 def test_groups_of_a_job_are_accepted() -> None:
     job_cgroups.kill_and_remove(["", *job_cgroups.Groups("c1-none").paths()], time.monotonic() + 60)
+
+
+def test_parents_are_removed_if_the_shim_was_killed_before_it_did(tmp_path: Path) -> None:
+    """An rmdir of a cgroup is one of an empty directory."""
+    killed, busy = tmp_path / "runhcs-jobs" / "killed", tmp_path / "runhcs-jobs" / "busy"
+    killed.mkdir(parents=True)
+    (busy / "c2").mkdir(parents=True)
+    job_cgroups.kill_and_remove([f"{killed}/c1"], time.monotonic() + 60)
+    assert not killed.exists() and (busy / "c2").exists()
+    (busy / "c2").rmdir()
+    job_cgroups.kill_and_remove([f"{busy}/c1"], time.monotonic() + 60)
+    assert list(tmp_path.iterdir()) == []
