@@ -85,8 +85,8 @@ def test_healthy_shim_passes_and_everything_is_accounted_for(emulator: Emulator,
 
 
 def leak_connections(directory: Path, ended: threading.Event, kept: list[socket.socket]) -> None:
-    """Each connection that nobody closes is a descriptor of the shim."""
-    while not ended.wait(0.05):
+    """Each connection that nobody closes is a descriptor of the shim, and a thread: more of them would slow it down."""
+    while not ended.wait(0.25):
         for path in directory.glob("runhcs-soak-*/s/*"):
             client = socket.socket(socket.AF_UNIX)
             try:
@@ -101,7 +101,9 @@ def test_leak_of_the_shim_is_found(emulator: Emulator, directory: Path) -> None:
     ended = threading.Event()
     kept: list[socket.socket] = []
     leaking = threading.Thread(target=leak_connections, args=(directory, ended, kept))
-    soak = start(emulator, directory, "--hours", "0.005", "--sample-seconds", "0.2", "--workers", "1")
+    # By lifecycles, not by time: on a busy machine the run is longer, and has as many samples.
+    limits = ("--hours", "0.06", "--lifecycles", "30")
+    soak = start(emulator, directory, *limits, "--sample-seconds", "0.2", "--workers", "1")
     leaking.start()
     try:
         code, results, output = finish(soak, directory)
