@@ -138,7 +138,9 @@ def test_missing_boot_files_are_named(emulator: Emulator, tmp_path: Path) -> Non
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_killed_command_leaves_no_vm(emulator: Emulator, tmp_path: Path, number: signal.Signals) -> None:
     emulator.fault("HcsModifyComputeSystem", delay=30.0)
-    started = subprocess.Popen(command(tmp_path / "s.vhdx", "--sizeGB=1"), env=emulator.env)
+    # A process that is killed leaves its temporary directory.
+    env = emulator.env | {"TMPDIR": str(tmp_path)}
+    started = subprocess.Popen(command(tmp_path / "s.vhdx", "--sizeGB=1"), env=env)
     eventually(lambda: bool(emulator.control("status")["systems"]), "the VM")
     started.send_signal(number)
     started.wait(TIMEOUT)
