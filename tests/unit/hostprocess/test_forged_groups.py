@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -42,3 +43,25 @@ def test_parents_are_removed_if_the_shim_was_killed_before_it_did(tmp_path: Path
     (busy / "c2").rmdir()
     job_cgroups.kill_and_remove([f"{busy}/c1"], time.monotonic() + 60)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_group_is_created_although_its_parent_is_removed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_directory = os.mkdir
+
+    def remove_parent_first(path: str, mode: int = 0o777) -> None:
+        """As the end of another job, once, between the creation of the parent and that of the group."""
+        if path.endswith("/c1"):
+            monkeypatch.undo()
+            job_cgroups.kill_and_remove([f"{Path(path).parent}/other"], time.monotonic() + 60)
+        make_directory(path, mode)
+
+    base = tmp_path / "pids"
+    base.mkdir()
+    monkeypatch.setenv("HCS_EMULATOR_DIR", "/tmp/none")
+    monkeypatch.setattr(job_cgroups, "_hierarchies", lambda: ({"pids": str(base)}, ""))
+    groups = job_cgroups.Groups("c1")
+    monkeypatch.setattr(os, "mkdir", remove_parent_first)
+    groups.add(os.getpid())
+    assert [Path(path).is_dir() for path in groups.paths()] == [True]
