@@ -83,7 +83,9 @@ EXPECTED = (
     Expected(STATS_AT_EXIT, r"answer (Pids|Stats): code Unknown, here OK", (r"answer Pids Unknown",)),
     # OK: Microsoft's shim closes its handle in another thread.
     Expected(
-        STATS_AT_EXIT, r"answer (Pids|Stats): code (OK|Unknown), here NotFound", given=(r"answer Start (?!OK).*",)
+        STATS_AT_EXIT,
+        r"answer (Pids: code Unknown|Stats: code (OK|Unknown)), here NotFound",
+        given=(r"answer Start (?!OK).*",),
     ),
     Expected(
         "Stdio is closed when Create fails",
