@@ -102,7 +102,7 @@ def test_leak_of_the_shim_is_found(emulator: Emulator, directory: Path) -> None:
     kept: list[socket.socket] = []
     leaking = threading.Thread(target=leak_connections, args=(directory, ended, kept))
     # By lifecycles, not by time: on a busy machine the run is longer, and has as many samples.
-    limits = ("--hours", "0.06", "--lifecycles", "30")
+    limits = ("--hours", "0.04", "--lifecycles", "30")
     soak = start(emulator, directory, *limits, "--sample-seconds", "0.2", "--workers", "1")
     leaking.start()
     try:
