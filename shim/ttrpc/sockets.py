@@ -23,7 +23,7 @@ class SocketStream:
 
     def recv(self, size: int, /) -> bytes:
         """For one thread. Reads into the same buffer each time: `socket.recv` allocates `size` bytes and shrinks them
-        to what it read. The rest of such a block lies before the next one, and the heap of a shim grows for days."""
+        to what it read. The shrunk block stays in use below the next one, so that the heap of a shim grew for days."""
         if len(self._buffer) < size:
             self._buffer = bytearray(size)
         return bytes(self._buffer[: self._recv_into(self._buffer, size)])
