@@ -20,6 +20,7 @@ close = _system.close
 duplicate = _system.duplicate
 has_reader = _system.has_reader
 hold_writer = _system.hold_writer
+is_client_connected = _system.is_client_connected
 open_file = _system.open_file
 open_input = _system.open_input
 open_output = _system.open_output

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
             idle_timeout: float,
             *,
             waits_for_late_client: Callable[[], bool],
+            waits_for_reader: Callable[[], bool],
             on_held_open: Callable[[], None] | None,
         ) -> bool: ...
         def close(self) -> None: ...

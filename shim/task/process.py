@@ -70,9 +70,9 @@ _STATE_NAMES = {Status.CREATED: "created", Status.RUNNING: "running", Status.STO
 
 class Process:
     __slots__ = (
-        "_bundle", "_hcs", "_io", "_killed", "_log", "_owner", "_start_lock", "_state_lock", "_stop_requested",
-        "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "parameters", "pid", "reported",
-        "started", "state_response", "status", "stopped", "terminal",
+        "_bundle", "_deleting", "_hcs", "_io", "_killed", "_log", "_owner", "_start_lock", "_state_lock",
+        "_stop_requested", "_task_id", "done", "exec_id", "exit_status", "exited_at", "is_init", "parameters", "pid",
+        "reported", "started", "state_response", "status", "stopped", "terminal",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +98,8 @@ class Process:
         self._stop_requested = False
         # Terminated by SIGKILL, which is meant for its child processes too.
         self._killed = False
+        # A client waits for its deletion, and no longer reads the output.
+        self._deleting = False
         self.parameters = parameters
         self.exec_id = exec_id
         self.is_init = exec_id == task_id
@@ -220,6 +222,7 @@ class Process:
         if not self.stop_if_not_started(NOT_STARTED_EXIT, LOST_EXIT_TIMEOUT):
             hcs = self._hcs
             if hcs is not None and not self.stopped.is_set:
+                self._killed = True
                 self._terminate(hcs)
 
     def _terminate(self, hcs: HcsProcess) -> None:
@@ -242,7 +245,7 @@ class Process:
 
     def wait_done(self, timeout: float) -> bool:
         """Wait until the exit is complete, for a client that no longer reads the output."""
-        self._stop_requested = True
+        self._stop_requested = self._deleting = True
         return self.done.wait(timeout)
 
     def resize(self, width: int, height: int) -> None:
@@ -293,11 +296,16 @@ class Process:
             with span("stdio"):
                 # An exec that was killed does not stop its container.
                 on_held_open = self._owner.stop_container if self._killed and self.is_init else None
-                if hcs is not None and not self._io.drain(
-                    DRAIN_TIMEOUT, waits_for_late_client=self._waits_for_late_client, on_held_open=on_held_open
-                ):
-                    self._log.warning("stdio drain timed out, output lost", **self.log_fields())
-                self._io.close()
+                try:
+                    if hcs is not None and not self._io.drain(
+                        DRAIN_TIMEOUT,
+                        waits_for_late_client=self._waits_for_late_client,
+                        waits_for_reader=self._waits_for_reader,
+                        on_held_open=on_held_open,
+                    ):
+                        self._log.warning("stdio drain timed out, output lost", **self.log_fields())
+                finally:
+                    self._io.close()
         except Exception as error:
             self._log.error("failed to close stdio", error=error, **self.log_fields())
         try:
@@ -316,6 +324,10 @@ class Process:
     def _waits_for_late_client(self) -> bool:
         """Whether a client may still be about to open the output."""
         return not self._stop_requested
+
+    def _waits_for_reader(self) -> bool:
+        """Whether a client that is connected may still want the output."""
+        return not (self._killed or self._deleting)
 
     def _stop_if_exit_is_lost(self, timeout: float) -> None:
         if not self.stopped.wait(timeout):

@@ -49,9 +49,14 @@ class Events(EventEndpoint):
 class Pipe:
     """The client's end of a stream, which listens before Create, as with ctr."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, pause: float = 0.0, reads: bool = True) -> None:
+        """With `reads` false it reads nothing until `read` is called. `pause` is the time between two reads."""
         self.path = rf"\\.\pipe\{name}"
         self.data = b""
+        self._pause = pause
+        self._reads = threading.Event()
+        if reads:
+            self.read()
         self._listener = endpoint.Listener(endpoint.ListeningPipe(self.path, endpoint.create(self.path, first=True)))
         self._stream: Any = None
         self._accepted = threading.Event()
@@ -61,9 +66,14 @@ class Pipe:
     def _run(self) -> None:
         self._stream = self._listener.accept()
         self._accepted.set()
+        self._reads.wait(TIMEOUT)
         while data := self._stream.recv(65536):
             self.data += data
+            time.sleep(self._pause)
         self._closed.set()
+
+    def read(self) -> None:
+        self._reads.set()
 
     def write(self, data: bytes) -> None:
         assert self._accepted.wait(TIMEOUT)

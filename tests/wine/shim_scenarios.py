@@ -7,16 +7,18 @@ import os
 import time
 from typing import Any
 
+from runhcs.shim_driver import wait_until
 from runhcs.task_client import TaskClient
 from shim.api.runhcs_options import Options
 from shim.api.wellknown import Any as PackedAny
 from shim.ttrpc.status import ClosedError, StatusError
-from tests.wine.driver import Events, Pipe, Shim
+from tests.wine.driver import TIMEOUT, Events, Pipe, Shim
 
 FOREVER = "cmd /c ping -n 600 127.0.0.1 >nul"
 SHORT = 20.0
 SHARE_ALL = 7
 OPEN = 3
+STOPPED = 3
 
 
 def _process(command: str) -> dict[str, Any]:
@@ -139,6 +141,31 @@ def execs(program: str, directory: str) -> Any:
     }  # fmt: skip
 
 
+def client_without_cpu(program: str, directory: str) -> Any:
+    """A client that reads nothing for some seconds after the exit, and one that reads slowly."""
+
+    def received(name: str, lines: int, pipe: Pipe) -> list[int]:
+        shim = Shim(program, directory, name, f"cmd /c for /L %i in (1,1,{lines}) do @echo {'x' * 62}", Events(name))
+        task = shim.start()
+        task.create(stdout=pipe.path)
+        task.start()
+        assert wait_until(lambda: task.state().status == STOPPED, TIMEOUT)
+        time.sleep(3)  # the subject is a timeout
+        pipe.read()
+        task.wait()
+        size = len(pipe.text())
+        task.delete()
+        shut_down(task)
+        shim.wait_exited()
+        return [size, lines * 64]
+
+    return [
+        # The client's pipe holds 64 KiB and that of HCS the rest.
+        received("paused", 1500, Pipe("paused-out", reads=False)),
+        received("slow", 32000, Pipe("slow-out", pause=0.06)),
+    ]
+
+
 def pod(program: str, directory: str) -> Any:
     """A sandbox and two containers, one shim for all of them."""
     return _pod(program, directory, "pod", {})
@@ -247,4 +274,6 @@ def hypervisor_pod(program: str, directory: str) -> Any:
     return _pod(program, directory, "vmpod", {"hyperv": {}}, options=isolated())
 
 
-ALL = (steps, delete_without_start, missing_program_and_layers, execs, pod, hypervisor, hypervisor_pod)
+ALL = (
+    steps, delete_without_start, missing_program_and_layers, execs, client_without_cpu, pod, hypervisor, hypervisor_pod,
+)  # fmt: skip

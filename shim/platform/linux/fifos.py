@@ -23,8 +23,8 @@ from shim.platform.linux.pump import Pump, bytes_pending
 from shim.platform.linux.relay import Relay
 
 __all__ = [
-    "Pump", "Relay", "bytes_pending", "close", "duplicate", "has_reader", "hold_writer", "open_file", "open_input",
-    "open_output", "start_logger",
+    "Pump", "Relay", "bytes_pending", "close", "duplicate", "has_reader", "hold_writer", "is_client_connected",
+    "open_file", "open_input", "open_output", "start_logger",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -70,13 +70,37 @@ def hold_writer(output: int) -> tuple[int, bool] | None:
         writer = posix.open(f"/proc/self/fd/{output}", posix.O_WRONLY | _NONBLOCK)
     except OSError:
         return None  # then a late client loses the output
-    # `output` is a reader, too. Replace it by a writer for a moment, so that the kernel reports other readers only.
+    return writer, _has_other_reader(output, writer)
+
+
+def is_client_connected(relay: Relay, pump: Pump, writer: int | None) -> bool:
+    """Whether a client has the pump's FIFO open. `writer` is what `hold_writer` returned; without one the sink is a
+    file, or a logger's pipe, which fails when the logger ends."""
+
+    def ask() -> bool:
+        if pump.closed or pump.sink < 0:
+            return False
+        if writer is None:
+            return True
+        try:
+            return _has_other_reader(pump.sink, writer)
+        except OSError:
+            return False  # such as no free descriptor: do not wait for what cannot be asked
+        finally:
+            relay.watch_again(pump)  # the descriptor of the sink is another open file now
+
+    return bool(relay.call(ask))
+
+
+def _has_other_reader(output: int, writer: int) -> bool:
+    """`output` is a reader, too. Replace it by a writer for a moment, so that the kernel reports other readers only;
+    `writer` keeps the content of the FIFO."""
     posix.dup2(writer, output, inheritable=False)
-    client_seen = has_reader(writer)
+    is_open = has_reader(writer)
     again = posix.open(f"/proc/self/fd/{writer}", posix.O_RDWR | _NONBLOCK)
     posix.dup2(again, output, inheritable=False)
     posix.close(again)
-    return writer, client_seen
+    return is_open
 
 
 def has_reader(writer: int) -> bool:

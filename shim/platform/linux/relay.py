@@ -55,11 +55,15 @@ class Relay:
         def mark() -> None:
             if not pump.closed:
                 pump.finishing = True
-                self._unwatch(pump)
-                self._run_pump(pump, False)
+                self.watch_again(pump)
 
         with self._lock:
             self._post(mark)
+
+    def watch_again(self, pump: Pump) -> None:
+        """Only for the relay's thread: a descriptor of the pump has been replaced, of which epoll does not know."""
+        self._unwatch(pump)
+        self._run_pump(pump, False)
 
     def call(self, function: Callable[[], Result]) -> Result | None:
         """Run the function in the relay's thread and return its result; None after CALL_TIMEOUT."""

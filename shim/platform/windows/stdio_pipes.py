@@ -15,8 +15,8 @@ from shim.platform.windows.pipe import dial
 from shim.platform.windows.pump import Pump, reconnect_paths
 
 __all__ = [
-    "Pump", "Relay", "bytes_pending", "close", "duplicate", "has_reader", "hold_writer", "open_file", "open_input",
-    "open_output", "start_logger",
+    "Pump", "Relay", "bytes_pending", "close", "duplicate", "has_reader", "hold_writer", "is_client_connected",
+    "open_file", "open_input", "open_output", "start_logger",
 ]  # fmt: skip
 
 TYPE_CHECKING = False
@@ -112,6 +112,12 @@ def bytes_pending(writer: int) -> int:
 def has_reader(writer: int) -> bool:
     del writer
     return True
+
+
+def is_client_connected(relay: Relay, pump: Pump, writer: int | None) -> bool:
+    """Whether the pump's client has its end open; not while the pump connects it again."""
+    del relay, writer
+    return pump.sink != 0
 
 
 def close(handle: int) -> None:

@@ -7,27 +7,6 @@
     drain()            after the exit: wait for the rest of the output, with a bound
     close()            close everything; may be called at any time and more than once
 
-Path of an output's bytes, and what `drain` waits for:
-
-    process -> pipe of HCS -> Pump -> the client's FIFO or named pipe -> client
-               bytes_pending          held open by ClientFifo.writer
-
-    MOVING   the pumps move what is in the pipes of HCS
-     |  both outputs are at EOF ........................................ READING
-     |  all bytes that were pending at the exit have moved, but a child
-     |  that the process left behind (an orphan) holds the pipe open:
-     |  call on_held_open once, give idle_timeout for EOF .............. READING
-     |  no progress for idle_timeout, or MAX_DRAIN has passed .......... output lost (False)
-    READING  the client reads what is in its FIFO (Linux; a named pipe keeps its bytes)
-     |  the FIFOs are empty ............................................ drained (True)
-     |  no progress for idle_timeout, or MAX_DRAIN has passed .......... output lost (False)
-
-A client may open its FIFO late: Go's clients drop a FIFO if they learn of the exit before their own open of it has
-returned. A client that was not seen at the start counts as late, and stops both timeouts, until LATE_CLIENT_SECONDS
-after open_stdio(). Not so if the process was killed: its caller does not wait for the output of a short command. A
-client that was seen and has left is not waited for. A slow client is, as long as it makes progress, up to MAX_DRAIN:
-with pipes of 1 MiB that suffices for any reader above 35 KiB/s.
-
 A client that leaves before the exit stops nothing: its FIFO fills up, the process blocks, and the next client that
 opens the FIFO gets all of it. A retry timeout (option IoRetryTimeoutInSec) bounds that: an output that took nothing for
 so long is abandoned, and later output of the process is discarded.
@@ -36,12 +15,13 @@ so long is abandoned, and later output of the process is discarded.
 from __future__ import annotations
 
 from _thread import allocate_lock
-from time import monotonic, sleep
+from time import monotonic
 
 from shim.platform import stdio_endpoints as platform
 from shim.task.errors import failed_precondition, unknown
 from shim.task.one_shot import OneShotEvent
 from shim.task.stdio import log_uri
+from shim.task.stdio.drain import IDLE_TIMEOUT, MAX_DRAIN, ClientFifo, Drain
 from shim.threads import run_soon
 
 TYPE_CHECKING = False
@@ -52,11 +32,6 @@ if TYPE_CHECKING:
     from shim.platform.stdio_endpoints import Logger, Pump
     from shim.task.interfaces import HcsProcess
 
-IDLE_TIMEOUT = 1.0
-MAX_DRAIN = 30.0
-LATE_CLIENT_SECONDS = 10.0
-_POLL_INTERVAL = 0.05
-_FIRST_POLL_INTERVAL = 0.001
 _CLOSE_STDIN = {"Operation": "CloseHandle", "CloseHandle": {"Handle": "StdIn"}}
 _CALL_TIMEOUT = 30.0
 
@@ -267,74 +242,22 @@ class Stdio:
         idle_timeout: float = IDLE_TIMEOUT,
         max_seconds: float = MAX_DRAIN,
         waits_for_late_client: Callable[[], bool] = lambda: True,
+        waits_for_reader: Callable[[], bool] = lambda: True,
         on_held_open: Callable[[], None] | None = None,
     ) -> bool:
-        """Wait for the rest of the output, as the module's diagram shows. False if output is lost.
-
-        `waits_for_late_client` may change its answer at any time. `on_held_open` is called at most once.
-        """
-        if not self._wait_moved(idle_timeout, max_seconds, waits_for_late_client, on_held_open):
-            return False
-        # Output of an orphan from here on is dropped. Without our own reading end the kernel tells whether another
-        # process has the FIFO open.
-        relay.stop([fifo.pump for fifo in self._fifos if not fifo.pump.closed])
-        return self._wait_read(idle_timeout, max_seconds, waits_for_late_client)
-
-    def _wait_moved(
-        self,
-        idle_timeout: float,
-        max_seconds: float,
-        waits_for_late_client: Callable[[], bool],
-        on_held_open: Callable[[], None] | None,
-    ) -> bool:
-        """State MOVING."""
-        pumps = [pump for pump in self._outputs if isinstance(pump, platform.Pump)]
-        begin = progress = monotonic()
-        if not pumps or self._outputs_closed.wait(0):
-            return True
-        pending = relay.call(lambda: [pump.bytes_moved + pump.bytes_pending() for pump in pumps]) or [0] * len(pumps)
-        before = [pump.bytes_moved for pump in pumps]
-        while True:
-            all_moved = all(pump.closed or pump.bytes_moved >= sum_ for pump, sum_ in zip(pumps, pending, strict=True))
-            if all_moved:
-                deadline = begin + idle_timeout
-            else:
-                deadline = min(progress + idle_timeout, begin + max_seconds)
-                has_late_client = any(not fifo.client_seen and not fifo.pump.closed for fifo in self._fifos)
-                if has_late_client and waits_for_late_client():
-                    deadline = max(deadline, self._opened_at + LATE_CLIENT_SECONDS)
-            left = deadline - monotonic()
-            if self._outputs_closed.wait(max(min(left, _POLL_INTERVAL), 0)):
-                return True
-            if all_moved and on_held_open is not None:
-                on_held_open()
-                on_held_open = None
-                begin = monotonic()
-                continue
-            if left <= 0:
-                return all_moved
-            now = [pump.bytes_moved for pump in pumps]
-            if now != before:
-                before = now
-                progress = monotonic()
-
-    def _wait_read(self, idle_timeout: float, max_seconds: float, waits_for_late_client: Callable[[], bool]) -> bool:
-        """State READING."""
-        begin = progress = monotonic()
-        before = 0
-        pause = _FIRST_POLL_INTERVAL
-        while pending := [(fifo, count) for fifo in self._fifos if (count := fifo.bytes_pending())]:
-            now, sum_ = monotonic(), sum(count for _, count in pending)
-            if sum_ != before:
-                before, progress = sum_, now
-            is_young = now < self._opened_at + LATE_CLIENT_SECONDS
-            if is_young and any(fifo.client_may_be_late() for fifo, _ in pending) and waits_for_late_client():
-                progress = now
-            elif now > min(progress + idle_timeout, begin + max_seconds):
-                return False
-            sleep(pause)
-            pause = min(2 * pause, _POLL_INTERVAL)
-        return True
+        """Wait for the rest of the output; see `Drain`. False if output is lost."""
+        return Drain(
+            relay,
+            [pump for pump in self._outputs if isinstance(pump, platform.Pump)],
+            self._fifos,
+            self._outputs_closed,
+            self._opened_at,
+            idle_timeout=idle_timeout,
+            max_seconds=max_seconds,
+            waits_for_late_client=waits_for_late_client,
+            waits_for_reader=waits_for_reader,
+            on_held_open=on_held_open,
+        ).run()
 
     def close(self) -> None:
         with self._lock:
@@ -348,25 +271,6 @@ class Stdio:
             platform.close(descriptor)
         if self._logger is not None:
             self._logger.stop()
-
-
-class ClientFifo:
-    """An output that is a client's FIFO. `writer`, a second writing end, keeps its bytes until they are read."""
-
-    __slots__ = ("client_seen", "pump", "writer")
-
-    def __init__(self, pump: Pump, writer: int, client_seen: bool) -> None:
-        self.pump = pump
-        self.writer = writer
-        #: Whether the client had the FIFO open when the process started.
-        self.client_seen = client_seen
-
-    def bytes_pending(self) -> int:
-        return platform.bytes_pending(self.writer) if self.pump.sink >= 0 else 0
-
-    def client_may_be_late(self) -> bool:
-        """Whether the client has still to open the FIFO. Valid once the pump is closed."""
-        return not self.client_seen and not platform.has_reader(self.writer)
 
 
 def _open(name: str, target: log_uri.Target, *, outlives_client: bool = False) -> int:

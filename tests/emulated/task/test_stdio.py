@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from shim.api.types import Status
+from shim.task.stdio.drain import IDLE_TIMEOUT, READER_TIMEOUT
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
@@ -179,6 +180,32 @@ def test_missing_reader_does_not_block_exit(shims: Shims, pipes: Pipes) -> None:
     shim.kill(9)
     shim.wait()
     shim.delete()
+
+
+def test_client_without_cpu_loses_no_output(shims: Shims, pipes: Pipes) -> None:
+    """The client reads nothing for longer than the shim waits for one that has left."""
+    size = 1 << 20  # a FIFO and the pipe before it hold it, so the process exits
+    shim = shims.start("c1", shims.spec("sh", "-c", f"head -c {size} /dev/zero; head -c 4096 /dev/zero"))
+    shim.create(rootfs=shims.rootfs(), **pipes.read("stdout"))
+    shim.start()
+    eventually(lambda: shim.state().status == Status.STOPPED, "the exit")
+    time.sleep(IDLE_TIMEOUT + 0.5)  # the subject is a timeout
+    pipes.begin()
+    assert shim.wait().exit_status == 0
+    pipes.join()
+    assert len(pipes.output["stdout"]) == size + 4096
+
+
+def test_client_that_reads_nothing_does_not_delay_delete(shims: Shims, pipes: Pipes) -> None:
+    shim = shims.start("c1", shims.spec("echo", "unread"))
+    client = os.open(pipes.paths["stdout"], os.O_RDONLY | os.O_NONBLOCK)
+    shim.create(rootfs=shims.rootfs(), stdout=pipes.paths["stdout"])
+    shim.start()
+    eventually(lambda: shim.state().status == Status.STOPPED, "the exit")
+    exited_at = time.monotonic()
+    shim.delete()
+    assert time.monotonic() - exited_at < READER_TIMEOUT, "delete waited for the client"
+    os.close(client)
 
 
 def test_returning_reader_gets_the_rest(shims: Shims, pipes: Pipes) -> None:

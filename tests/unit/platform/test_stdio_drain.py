@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import threading
@@ -11,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from shim.task.stdio import process_io as stdio_module
+from shim.platform import stdio_endpoints as platform
+from shim.platform.linux import fifos
+from shim.platform.linux.pump import bytes_pending
+from shim.task.stdio import drain
 from shim.task.stdio.process_io import Stdio
 from tests.support.eventually import eventually
-from tests.unit.platform.stdio_fixtures import Lab, Reader, reader, write_all
+from tests.unit.platform.stdio_fixtures import Lab, Reader, read_all, reader, write_all
 
 
 def fill(descriptor: int) -> int:
@@ -32,8 +36,9 @@ def fill(descriptor: int) -> int:
     return written
 
 
-class LateClientWait:
-    """A `waits_for_late_client` that counts its calls: they show that drain waits for a client."""
+class ClientWait:
+    """A `waits_for_late_client` or `waits_for_reader` that counts its calls: they show that drain waits for a
+    client."""
 
     def __init__(self) -> None:
         self.left = True
@@ -48,16 +53,21 @@ class Draining:
     """`drain` in a thread, by default with no idle timeout."""
 
     def __init__(self, stdio: Stdio, timeout: float = 0.0) -> None:
-        self.late_wait = LateClientWait()
+        self.late_wait = ClientWait()
+        self.reader_wait = ClientWait()
         self._results: list[bool] = []
         self._thread = threading.Thread(
-            target=lambda: self._results.append(stdio.drain(timeout, waits_for_late_client=self.late_wait)), daemon=True
+            target=lambda: self._results.append(
+                stdio.drain(timeout, waits_for_late_client=self.late_wait, waits_for_reader=self.reader_wait)
+            ),
+            daemon=True,
         )
         self._thread.start()
 
-    def expect_waiting(self) -> None:
-        calls = self.late_wait.calls
-        eventually(lambda: self.late_wait.calls > calls + 1)
+    def expect_waiting(self, wait: ClientWait | None = None) -> None:
+        wait = wait or self.late_wait
+        calls = wait.calls
+        eventually(lambda: wait.calls > calls + 1)
 
     @property
     def result(self) -> bool:
@@ -71,7 +81,7 @@ class TestLateClients:
     @pytest.fixture(autouse=True)
     def long_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A client may be late for the whole test, however slow the machine."""
-        monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 600.0)
+        monkeypatch.setattr(drain, "LATE_CLIENT_SECONDS", 600.0)
 
     def test_late_client_is_waited_for(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
@@ -109,7 +119,7 @@ class TestLateClients:
         assert late.end() == b"all of it"
 
     def test_client_later_than_limit_is_not_waited_for(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(stdio_module, "LATE_CLIENT_SECONDS", 0.0)
+        monkeypatch.setattr(drain, "LATE_CLIENT_SECONDS", 0.0)
         stdio = lab.open(stdout=lab.stdout)
         process = lab.start(stdio)
         os.write(process.inside[1], b"unheard")
@@ -156,7 +166,7 @@ class TestLateClients:
 def test_drain_waits_for_client_to_read(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may not have read yet, and may stop reading when it learns of the exit."""
     looks: list[float] = []
-    monkeypatch.setattr(stdio_module, "sleep", lambda pause: (looks.append(pause), time.sleep(pause)))
+    monkeypatch.setattr(drain, "sleep", lambda pause: (looks.append(pause), time.sleep(pause)))
     stdio = lab.open(stdout=lab.stdout)
     client = reader(lab.stdout)
     process = lab.start(stdio)
@@ -170,14 +180,85 @@ def test_drain_waits_for_client_to_read(lab: Lab, monkeypatch: pytest.MonkeyPatc
     os.close(client)
 
 
-def test_drain_times_out_if_client_does_not_read(lab: Lab) -> None:
-    stdio = lab.open(stdout=lab.stdout)
-    stuck = reader(lab.stdout)
-    process = lab.start(stdio)
-    os.write(process.inside[1], b"unread")
-    process.exit()
-    assert not Draining(stdio, 0.1).result
-    os.close(stuck)
+class TestConnectedClients:
+    """A client that has its end open and reads nothing may have no CPU. It gets longer than one that has left."""
+
+    @pytest.fixture(autouse=True)
+    def long_limits(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A client may have no CPU for up to MAX_DRAIN, however slow the machine."""
+        monkeypatch.setattr(drain, "READER_TIMEOUT", 600.0)
+
+    @pytest.fixture(params=["in the FIFO", "before the FIFO"])
+    def unread(self, lab: Lab, request: pytest.FixtureRequest) -> tuple[Stdio, int, int]:
+        """Output of a process that has exited, the client's end, and the number of bytes."""
+        stdio = lab.open(stdout=lab.stdout)
+        client = reader(lab.stdout)
+        process = lab.start(stdio)
+        if request.param == "in the FIFO":
+            written = os.write(process.inside[1], b"unread")
+            eventually(lambda: bytes_pending(client) == written)
+        else:
+            written = fill(process.inside[1])
+        process.exit()
+        return stdio, client, written
+
+    def test_client_without_cpu_gets_all_output(self, unread: tuple[Stdio, int, int]) -> None:
+        stdio, client, written = unread
+        draining = Draining(stdio)
+        draining.expect_waiting(draining.reader_wait)
+        received: list[bytes] = []
+        reading = threading.Thread(target=lambda: received.append(read_all(client)))
+        reading.start()
+        assert draining.result
+        stdio.close()
+        reading.join(60)
+        assert len(received[0]) == written
+
+    def test_client_that_leaves_is_not_waited_for(self, unread: tuple[Stdio, int, int]) -> None:
+        stdio, client, _ = unread
+        draining = Draining(stdio)
+        draining.expect_waiting(draining.reader_wait)
+        os.close(client)
+        assert not draining.result
+
+    def test_caller_stops_waiting(self, unread: tuple[Stdio, int, int]) -> None:
+        stdio, client, _ = unread
+        draining = Draining(stdio)
+        draining.expect_waiting(draining.reader_wait)
+        draining.reader_wait.left = False
+        assert not draining.result
+        os.close(client)
+
+    def test_wait_has_a_limit(self, unread: tuple[Stdio, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+        stdio, client, _ = unread
+        monkeypatch.setattr(drain, "READER_TIMEOUT", 0.1)
+        assert not Draining(stdio).result
+        os.close(client)
+
+    def test_other_output_of_a_connected_client_does_not_count(self, lab: Lab) -> None:
+        """A child process holds stderr open, which is read; what is left of stdout has no reader."""
+        stdio = lab.open(stdout=lab.stdout, stderr=lab.stderr)
+        left, err = reader(lab.stdout), Reader(lab.stderr)
+        process = lab.start(stdio)
+        os.close(left)
+        fill(process.inside[1])
+        assert not Draining(stdio, 0.1).result
+        stdio.close()
+        assert err.end() == b""
+
+    def test_relay_continues_if_the_client_cannot_be_asked_for(
+        self, unread: tuple[Stdio, int, int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """No descriptor is free: the drain gives up as for a client that has left."""
+        stdio, client, _ = unread
+
+        def fail(*_: object) -> bool:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr(fifos, "_has_other_reader", fail)
+        monkeypatch.setattr(platform, "has_reader", lambda _: False)
+        assert not Draining(stdio).result
+        os.close(client)
 
 
 def test_slow_client_gets_all_output_after_exit(lab: Lab) -> None:
@@ -255,6 +336,87 @@ def test_orphan_does_not_delay_exit(lab: Lab) -> None:
     talking.join()
     stdio.close()
     assert out.end().startswith(b"all there is")
+
+
+class TestOutputInTransit:
+    """More output than is pending at the exit: a VM's is in the buffers of its guest and of a socket, too."""
+
+    SIZE = 6 << 20
+
+    @pytest.fixture
+    def feeding(self, lab: Lab) -> tuple[Stdio, int]:
+        """Output of a process that has exited, most of which is still behind the pipe, and the client's end."""
+        stdio = lab.open(stdout=lab.stdout)
+        client = reader(lab.stdout)
+        process = lab.start(stdio)
+        behind = process.inside[1]
+        process.inside.remove(behind)
+
+        def feed() -> None:
+            with os.fdopen(behind, "wb", buffering=0) as file, suppress(BrokenPipeError):
+                write_all(file.fileno(), bytes(self.SIZE))
+
+        threading.Thread(target=feed, daemon=True).start()
+        eventually(lambda: bytes_pending(client) >= 1 << 20)
+        return stdio, client
+
+    def test_client_slower_than_the_idle_timeout_gets_all(self, feeding: tuple[Stdio, int]) -> None:
+        stdio, client = feeding
+        received = bytearray()
+
+        def read_slowly() -> None:
+            os.set_blocking(client, True)
+            while data := os.read(client, 1 << 16):
+                received.extend(data)
+                time.sleep(0.02)
+            os.close(client)
+
+        reading = threading.Thread(target=read_slowly)
+        reading.start()
+        assert stdio.drain(1.0), "the client needs two seconds"
+        stdio.close()
+        reading.join(60)
+        assert len(received) == self.SIZE
+
+    def test_caller_that_does_not_want_it_does_not_wait(self, feeding: tuple[Stdio, int]) -> None:
+        stdio, client = feeding
+        stop = threading.Event()
+        received = 0
+
+        def read_slowly() -> None:
+            nonlocal received
+            os.set_blocking(client, True)
+            while not stop.wait(0.02) and (data := os.read(client, 1 << 16)):
+                received += len(data)
+
+        reading = threading.Thread(target=read_slowly)
+        reading.start()
+        stdio.drain(0.1, waits_for_reader=lambda: False)
+        stdio.close()
+        stop.set()
+        reading.join(60)
+        os.close(client)
+        assert received < self.SIZE
+
+    def test_orphan_that_writes_without_a_pause_has_a_limit(self, lab: Lab) -> None:
+        stdio = lab.open(stdout=lab.stdout)
+        out = Reader(lab.stdout)
+        process = lab.start(stdio)
+        stop = threading.Event()
+
+        def flood() -> None:
+            with suppress(BrokenPipeError):
+                while not stop.is_set():
+                    os.write(process.inside[1], bytes(1 << 16))
+
+        flooding = threading.Thread(target=flood)
+        flooding.start()
+        eventually(lambda: stdio._outputs[0].bytes_moved > 1 << 20)  # type: ignore[union-attr]
+        assert not stdio.drain(0.05, max_seconds=0.5)
+        stdio.close()
+        stop.set()
+        flooding.join(60)
+        assert len(out.end()) > 1 << 20
 
 
 def test_on_held_open_is_called_once_for_orphan(lab: Lab) -> None:

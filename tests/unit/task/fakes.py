@@ -42,6 +42,7 @@ class FakeIO:
         self.stdin_closed = 0
         self.closed = 0
         self.waits_for_late_client: Callable[[], bool] | None = None
+        self.waits_for_reader: Callable[[], bool] | None = None
 
     def attach(self, process: Any) -> None:
         if self.attach_error is not None:
@@ -52,8 +53,14 @@ class FakeIO:
         self.stdin_closed += 1
 
     def drain(
-        self, idle_timeout: float, *, waits_for_late_client: Callable[[], bool], on_held_open: Callable[[], None] | None
+        self,
+        idle_timeout: float,
+        *,
+        waits_for_late_client: Callable[[], bool],
+        waits_for_reader: Callable[[], bool],
+        on_held_open: Callable[[], None] | None,
     ) -> bool:
+        self.waits_for_reader = waits_for_reader
         self.waits_for_late_client = waits_for_late_client
         if on_held_open is not None and not self.drained.is_set():
             on_held_open()

@@ -307,6 +307,59 @@ class TestLateClients:
         eventually(lambda: not self.waits_for_late_client(io))
 
 
+class TestConnectedClients:
+    """Whether the drain waits for a client that has its FIFO open and reads nothing: not after SIGKILL or delete."""
+
+    def waits_for_reader(self, io: FakeIO) -> bool:
+        eventually(lambda: io.waits_for_reader is not None)
+        assert io.waits_for_reader is not None
+        return io.waits_for_reader()
+
+    @pytest.mark.parametrize("signal", [None, 15])
+    def test_exit_waits_for_reader(self, shim: Harness, signal: int | None) -> None:
+        process = shim.run()
+        if signal is not None:
+            shim.kill(signal)
+        process.exit(0)
+        assert self.waits_for_reader(shim.ios["c1"])
+
+    def test_lost_container_waits_for_reader(self, shim: Harness) -> None:
+        shim.run()
+        shim.containers["c1"].die()
+        assert self.waits_for_reader(shim.ios["c1"])
+
+    def test_sigkill_does_not_wait_for_reader(self, shim: Harness) -> None:
+        shim.run()
+        shim.kill(9)
+        assert not self.waits_for_reader(shim.ios["c1"])
+
+    def test_delete_ends_the_wait(self, shim: Harness) -> None:
+        process = shim.run()
+        shim.ios["c1"].drained.clear()
+        process.exit(0)
+        assert self.waits_for_reader(shim.ios["c1"])
+        eventually(lambda: shim.state().status == Status.STOPPED)
+        shim.delete()
+        assert not self.waits_for_reader(shim.ios["c1"])
+
+    def test_exec_that_ends_with_init_does_not_wait_for_reader(self, shim: Harness) -> None:
+        init = shim.run()
+        io = shim.add_exec("e1")
+        shim.start("e1")
+        init.exit(0)
+        assert not self.waits_for_reader(io)
+
+
+def test_stdio_is_closed_if_draining_fails(shim: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client sees the end of the output."""
+    process = shim.run()
+    io = shim.ios["c1"]
+    monkeypatch.setattr(io, "drain", lambda *_, **__: 1 / 0)
+    process.exit(3)
+    assert shim.wait().exit_status == 3
+    assert io.closed == 1
+
+
 def test_oom_is_published_before_exit(shim: Harness) -> None:
     shim.run().exit(0xC000012D)
     assert shim.wait().exit_status == 0xC000012D
