@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +103,18 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def fill(descriptor: int) -> int:
+    """Write until every pipe on the way is full; returns the number of bytes."""
+    os.set_blocking(descriptor, False)
+    written = 0
+    stuck = 0
+    while stuck < 20:
+        try:
+            written += os.write(descriptor, bytes(1 << 16))
+            stuck = 0
+        except BlockingIOError:
+            stuck += 1
+            time.sleep(0.005)
+    return written
