@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _winapi
 import os
+import threading
 import time
 from typing import Any
 
@@ -150,9 +151,11 @@ def client_without_cpu(program: str, directory: str) -> Any:
         task.create(stdout=pipe.path)
         task.start()
         assert wait_until(lambda: task.state().status == STOPPED, TIMEOUT)
-        time.sleep(3)  # the subject is a timeout
+        waiting = threading.Thread(target=task.wait, daemon=True)
+        waiting.start()
+        waiting.join(5)  # the exit of Microsoft's shim does not wait for the client
         pipe.read()
-        task.wait()
+        waiting.join(TIMEOUT)
         size = len(pipe.text())
         task.delete()
         shut_down(task)

@@ -76,12 +76,13 @@ def test_missing_program_and_layer(drive: Any) -> None:
 
 
 def test_client_without_cpu(drive: Any, shim: str) -> None:
-    """Microsoft's shim gives the whole output one second after the exit."""
-    for received, written in drive("client_without_cpu"):
-        if shim == "ours":
-            assert received == written
-        else:
-            assert received < written
+    """Microsoft's shim gives the whole output one second after the exit. Whether it loses output of a client that is
+    only slow depends on the speed of the program."""
+    (paused, written), (slow, written_slowly) = drive("client_without_cpu")
+    if shim == "ours":
+        assert (paused, slow) == (written, written_slowly)
+    else:
+        assert paused < written
 
 
 def test_execs(drive: Any) -> None:

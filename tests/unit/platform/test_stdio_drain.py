@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
@@ -97,25 +98,19 @@ class TestOutputInTransit:
 
     SIZE = 6 << 20
 
-    @pytest.fixture
-    def feeding(self, lab: Lab) -> tuple[Stdio, int]:
-        """Output of a process that has exited, most of which is still behind the pipe, and the client's end."""
+    def test_client_slower_than_the_idle_timeout_gets_all(self, lab: Lab) -> None:
         stdio = lab.open(stdout=lab.stdout)
         client = reader(lab.stdout)
         process = lab.start(stdio)
-        behind = process.inside[1]
-        process.inside.remove(behind)
+        behind = process.inside.pop(1)
 
         def feed() -> None:
-            with os.fdopen(behind, "wb", buffering=0) as file, suppress(BrokenPipeError):
-                write_all(file.fileno(), bytes(self.SIZE))
+            write_all(behind, bytes(self.SIZE))
+            os.close(behind)
 
-        threading.Thread(target=feed, daemon=True).start()
+        feeding = threading.Thread(target=feed)
+        feeding.start()
         eventually(lambda: bytes_pending(client) >= 1 << 20)
-        return stdio, client
-
-    def test_client_slower_than_the_idle_timeout_gets_all(self, feeding: tuple[Stdio, int]) -> None:
-        stdio, client = feeding
         received = bytearray()
 
         def read_slowly() -> None:
@@ -129,48 +124,35 @@ class TestOutputInTransit:
         reading.start()
         assert stdio.drain(1.0), "the client needs two seconds"
         stdio.close()
+        feeding.join(60)
         reading.join(60)
         assert len(received) == self.SIZE
 
-    def test_caller_that_does_not_want_it_does_not_wait(self, feeding: tuple[Stdio, int]) -> None:
-        stdio, client = feeding
-        stop = threading.Event()
-        received = 0
-
-        def read_slowly() -> None:
-            nonlocal received
-            os.set_blocking(client, True)
-            while not stop.wait(0.02) and (data := os.read(client, 1 << 16)):
-                received += len(data)
-
-        reading = threading.Thread(target=read_slowly)
-        reading.start()
-        stdio.drain(0.1, waits_for_reader=lambda: False)
-        stdio.close()
-        stop.set()
-        reading.join(60)
-        os.close(client)
-        assert received < self.SIZE
-
-    def test_orphan_that_writes_without_a_pause_has_a_limit(self, lab: Lab) -> None:
+    @pytest.fixture
+    def flooded(self, lab: Lab) -> Iterator[Stdio]:
+        """A process has exited, and an orphan writes without a pause."""
         stdio = lab.open(stdout=lab.stdout)
         out = Reader(lab.stdout)
         process = lab.start(stdio)
-        stop = threading.Event()
 
         def flood() -> None:
-            with suppress(BrokenPipeError):
-                while not stop.is_set():
+            with suppress(BrokenPipeError):  # once the streams are closed
+                while True:
                     os.write(process.inside[1], bytes(1 << 16))
 
         flooding = threading.Thread(target=flood)
         flooding.start()
         eventually(lambda: stdio._outputs[0].bytes_moved > 1 << 20)  # type: ignore[union-attr]
-        assert not stdio.drain(0.05, max_seconds=0.5)
+        yield stdio
         stdio.close()
-        stop.set()
         flooding.join(60)
         assert len(out.end()) > 1 << 20
+
+    def test_orphan_that_writes_without_a_pause_has_a_limit(self, flooded: Stdio) -> None:
+        assert not flooded.drain(0.05, max_seconds=0.5)
+
+    def test_caller_that_does_not_wait_for_it_has_what_was_pending(self, flooded: Stdio) -> None:
+        assert flooded.drain(0.05, waits_for_reader=lambda: False)
 
 
 def test_on_held_open_is_called_once_for_orphan(lab: Lab) -> None:
