@@ -17,6 +17,7 @@ from bench.harness.bundles import MARK, PROCESS, Bundle, Role
 from bench.harness.candidates import Candidate
 from bench.harness.cgroup import Group, is_autogrouped, one_scheduling_group
 from bench.harness.dialects import DIALECTS, Endpoint
+from bench.harness.driver import write_input
 from bench.harness.event_log import Event, order_errors
 from bench.harness.sizes import SIZES
 from bench.harness.spans import Span
@@ -109,6 +110,14 @@ def test_candidate_options_only_for_runc() -> None:
     assert Candidate("a", OURS).options(Path("/d")) is None and Candidate("a", OURS).is_ours
     options = Candidate("b", RUNC).options(Path("/d"))
     assert options is not None and type_name(options) == "containerd.runc.v1.Options" and b"/d/runc" in options.value
+
+
+def test_command_need_not_read_its_input() -> None:
+    with subprocess.Popen(["true"], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        write_input(process.stdin, bytes(1 << 20))  # more than a pipe holds: the write outlasts the process
+        assert process.stdin.closed
+    assert process.returncode == 0
 
 
 def test_processes_found_and_killed_by_mark(tmp_path: Path) -> None:
