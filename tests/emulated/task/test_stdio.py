@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shim.api.types import Status
-from shim.task.stdio.drain import IDLE_TIMEOUT, READER_TIMEOUT
+from shim.task.stdio.drain import IDLE_TIMEOUT
 from shim.ttrpc import status
 from tests.support.emulator import Emulator
 from tests.support.eventually import eventually
@@ -194,18 +194,6 @@ def test_client_without_cpu_loses_no_output(shims: Shims, pipes: Pipes) -> None:
     assert shim.wait().exit_status == 0
     pipes.join()
     assert len(pipes.output["stdout"]) == size + 4096
-
-
-def test_client_that_reads_nothing_does_not_delay_delete(shims: Shims, pipes: Pipes) -> None:
-    shim = shims.start("c1", shims.spec("echo", "unread"))
-    client = os.open(pipes.paths["stdout"], os.O_RDONLY | os.O_NONBLOCK)
-    shim.create(rootfs=shims.rootfs(), stdout=pipes.paths["stdout"])
-    shim.start()
-    eventually(lambda: shim.state().status == Status.STOPPED, "the exit")
-    exited_at = time.monotonic()
-    shim.delete()
-    assert time.monotonic() - exited_at < READER_TIMEOUT, "delete waited for the client"
-    os.close(client)
 
 
 def test_returning_reader_gets_the_rest(shims: Shims, pipes: Pipes) -> None:
