@@ -14,16 +14,19 @@ Path of an output's bytes, and what is waited for:
      |  no progress for too long, or max_seconds have passed ........... output lost (False)
     READING  the client reads what is in its FIFO (Linux; a named pipe keeps its bytes)
      |  the FIFOs are empty ............................................ drained (True)
-     |  no progress for too long, or max_seconds have passed ........... output lost (False)
+     |  no progress for idle_timeout, or max_seconds have passed:
+     |  a client has the FIFO open, so the kernel keeps its bytes ...... drained (True)
+     |  no client has it open .......................................... output lost (False)
 
 What is pending at the exit is not always all: a VM's output is in the buffers of its guest and of a socket, too. It is
 in transit if bytes are pending again after idle_timeout, or if BULK came in that time. An orphan that writes lines is
 not waited for; one that writes without a pause is, up to max_seconds.
 
-A client that has its end open and reads nothing may have no CPU: it gets READER_TIMEOUT. A client that was seen and has
-left gets idle_timeout. One that reads slowly is waited for as long as it makes progress, up to max_seconds: with pipes
-of 1 MiB that suffices for any reader above 35 KiB/s. After SIGKILL or Delete no client waits for the output: then no
-progress for idle_timeout is too long.
+A client that has its end open and reads nothing may have no CPU: it gets READER_TIMEOUT while bytes have still to move.
+A client that was seen and has left gets idle_timeout. One that reads slowly is waited for as long as it makes progress,
+up to max_seconds: with pipes of 1 MiB that suffices for any reader above 35 KiB/s. After SIGKILL or Delete no client
+waits for the output: then no progress for idle_timeout is too long. What has moved to a FIFO that a client has open
+cannot be lost, and a client may read it only after the exit: it delays the exit by idle_timeout at most.
 
 A client may open its FIFO late: Go's clients drop a FIFO if they learn of the exit before their own open of it has
 returned. A client that was not seen at the start counts as late, and stops both timeouts, until LATE_CLIENT_SECONDS
@@ -201,12 +204,8 @@ class Drain:
             is_young = now < self._opened_at + LATE_CLIENT_SECONDS
             if is_young and any(fifo.client_may_be_late() for fifo, _ in pending) and self._waits_for_late_client():
                 progress = now
-            else:
-                timeout = self._idle_timeout
-                if any(fifo.has_reader() for fifo, _ in pending) and self._waits_for_reader():
-                    timeout = max(timeout, READER_TIMEOUT)
-                if now > min(progress + timeout, begin + self._max_seconds):
-                    return False
+            elif now > min(progress + self._idle_timeout, begin + self._max_seconds):
+                return all(fifo.has_reader() for fifo, _ in pending)
             sleep(pause)
             pause = min(2 * pause, _POLL_INTERVAL)
         return True

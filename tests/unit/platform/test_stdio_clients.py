@@ -13,7 +13,6 @@ import pytest
 
 from shim.platform import stdio_endpoints as platform
 from shim.platform.linux import fifos
-from shim.platform.linux.pump import bytes_pending
 from shim.task.stdio import drain
 from shim.task.stdio.process_io import Stdio
 from tests.support.eventually import eventually
@@ -172,17 +171,13 @@ class TestConnectedClients:
         """A client may have no CPU for up to MAX_DRAIN, however slow the machine."""
         monkeypatch.setattr(drain, "READER_TIMEOUT", 600.0)
 
-    @pytest.fixture(params=["in the FIFO", "before the FIFO"])
-    def unread(self, lab: Lab, request: pytest.FixtureRequest) -> tuple[Stdio, int, int]:
-        """Output of a process that has exited, the client's end, and the number of bytes."""
+    @pytest.fixture
+    def unread(self, lab: Lab) -> tuple[Stdio, int, int]:
+        """Output of a process that has exited, more than the FIFO holds; the client's end, and the number of bytes."""
         stdio = lab.open(stdout=lab.stdout)
         client = reader(lab.stdout)
         process = lab.start(stdio)
-        if request.param == "in the FIFO":
-            written = os.write(process.inside[1], b"unread")
-            eventually(lambda: bytes_pending(client) == written)
-        else:
-            written = fill(process.inside[1])
+        written = fill(process.inside[1])
         process.exit()
         return stdio, client, written
 
@@ -218,6 +213,16 @@ class TestConnectedClients:
         monkeypatch.setattr(drain, "READER_TIMEOUT", 0.1)
         assert not Draining(stdio).result
         os.close(client)
+
+    def test_client_may_read_its_fifo_after_the_exit(self, lab: Lab) -> None:
+        stdio = lab.open(stdout=lab.stdout)
+        client = reader(lab.stdout)
+        process = lab.start(stdio)
+        os.write(process.inside[1], b"read later")
+        process.exit()
+        assert Draining(stdio, 0.1).result, "neither lost nor waited for until READER_TIMEOUT"
+        stdio.close()
+        assert read_all(client) == b"read later"
 
     def test_other_output_of_a_connected_client_does_not_count(self, lab: Lab) -> None:
         """A child process holds stderr open, which is read; what is left of stdout has no reader."""
