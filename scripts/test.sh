@@ -135,8 +135,9 @@ if [ ${#paths[@]} -gt 0 ]; then
     run linux .venv/bin/pytest "${paths[@]}" "$@" || status=$?
 fi
 if wanted wine; then
-    # After the other levels: each worker has its own Wine prefix, and other load would slow Wine down.
-    parallel=(-n "${WINE_JOBS:-4}" --dist loadfile)
+    # After the other levels: each worker has its own Wine prefix, and other load would slow Wine down. In the order of
+    # tests/wine/conftest.py, not of the number of tests.
+    parallel=(-n "${WINE_JOBS:-4}" --dist loadfile --no-loadscope-reorder)
     run wine timeout --foreground -k 60 1800 .venv/bin/pytest tests/wine "$@" || status=$?
 fi
 
