@@ -32,7 +32,7 @@ docs: $(STAMP) ## regenerate the generated pages below docs/
 test: ## run every level (lint, unit, emulated, containerd, cri, wine); installs what is missing
 	scripts/test.sh
 
-test-repeat: ## run `make test` several times, and list what failed [RUNS=10 LEVELS=unit,wine]
+test-repeat: ## run `make test` several times, and list what did not pass at once [RUNS=10 LEVELS=unit,wine]
 	$(PYTHON) scripts/repeat_tests.py --runs $(or $(RUNS),10) -- $(if $(LEVELS),--levels $(LEVELS))
 
 test-unit: native ## pure logic only

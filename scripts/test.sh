@@ -10,6 +10,9 @@ levels=lint,unit,emulated,containerd,cri,wine
 if [ "${1:-}" = --levels ]; then levels=$2; shift 2; fi
 jobs=${TEST_JOBS:-6} # on two cores: some tests wait for timeouts
 skipped=()
+# Up to this many failed tests are retried once, alone, and listed as flaky at the end if they pass then.
+MAX_RETRIES=2
+flaky=()
 
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 skip_level() { wanted "$1" || return 0; skipped+=("$1: $2"); levels=$(tr , '\n' <<<"$levels" | grep -vx "$1" | paste -sd,); }
@@ -101,9 +104,16 @@ if wanted wine; then
     fi
 fi
 
-run() { # run NAME PYTEST…: some levels; NAME gives them a pytest cache of their own. A failed test is not repeated.
-    say "running $1"
-    "${@:2}" --durations=15 --durations-min=5 -o cache_dir=".pytest_cache/$1"
+run() { # run NAME PYTEST…: some levels; NAME gives them a pytest cache of their own
+    local name=$1 command=("${@:2}") code failed
+    say "running $name"
+    "${command[@]}" "${parallel[@]}" --durations=15 --durations-min=5 -o cache_dir=".pytest_cache/$name" && return 0 || code=$?
+    mapfile -t failed < <(.venv/bin/python -c 'import json, sys; print(*json.load(open(sys.argv[1])), sep="\n")' \
+        ".pytest_cache/$name/v/cache/lastfailed" 2>/dev/null)
+    [ "$code" = 1 ] && [ "${#failed[@]}" -ge 1 ] && [ "${#failed[@]}" -le "$MAX_RETRIES" ] || return "$code"
+    say "retrying alone: ${failed[*]}"
+    "${command[@]}" --last-failed -o cache_dir=".pytest_cache/$name" || return "$code"
+    flaky+=("${failed[@]}")
 }
 
 status=0
@@ -121,17 +131,18 @@ if wanted cri; then
 fi
 for level in containerd emulated unit; do wanted "$level" && paths+=("tests/$level"); done
 if [ ${#paths[@]} -gt 0 ]; then
-    # `loadscope` is by test: tests/conftest.py
-    run linux .venv/bin/pytest "${paths[@]}" -n "$jobs" --dist loadscope "$@" || status=$?
+    parallel=(-n "$jobs" --dist loadscope) # by test: tests/conftest.py
+    run linux .venv/bin/pytest "${paths[@]}" "$@" || status=$?
 fi
 if wanted wine; then
     # After the other levels: each worker has its own Wine prefix, and other load would slow Wine down. In the order of
     # tests/wine/conftest.py, not of the number of tests.
-    run wine timeout --foreground -k 60 1800 .venv/bin/pytest tests/wine \
-        -n "${WINE_JOBS:-4}" --dist loadfile --no-loadscope-reorder "$@" || status=$?
+    parallel=(-n "${WINE_JOBS:-4}" --dist loadfile --no-loadscope-reorder)
+    run wine timeout --foreground -k 60 1800 .venv/bin/pytest tests/wine "$@" || status=$?
 fi
 
 say "levels run: ${levels:-none}"
+for test in "${flaky[@]}"; do echo "flaky, passed on retry: $test"; done
 for reason in "${skipped[@]}"; do echo "skipped: $reason"; done
 if [ ${#skipped[@]} -gt 0 ] && [ "${CI:-}" = true ]; then
     echo "CI requires every level: failing because some were skipped" >&2
