@@ -28,6 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 ROLE, SANDBOX = "io.kubernetes.cri.container-type", "io.kubernetes.cri.sandbox-id"
 SCOPE = "io.microsoft.container.shim-scope"
 KILL = 9
+STOPPED = 3
 READER_TIMEOUT = 150.0
 
 
@@ -80,6 +81,9 @@ class Pod:
         scenarios = importlib.import_module("tests.wine.shim_scenarios")
         sandbox, container = self.tasks
         for task in (container, sandbox):
+            state = task.state()
+            if state.status == STOPPED:  # its program waits until it is terminated
+                raise RuntimeError(f"the process {state.pid} of {state.id} exited by itself with {state.exit_status}")
             task.kill(KILL)
             task.wait()
             task.delete()
