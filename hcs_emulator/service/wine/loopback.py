@@ -176,8 +176,9 @@ class WineClient(Client):
 
     def kill(self) -> None:
         """Kill the client's process. A TCP connection does not have its pid."""
-        for pid in _processes_with(self._socket.getpeername()) if self.connected else ():
-            os.kill(pid, signal.SIGKILL)
+        if self.connected:
+            for pid in processes_with(self._socket.getpeername(), self._socket.getsockname()):
+                os.kill(pid, signal.SIGKILL)
 
     def _begin(self, request_id: int, request: Request) -> None:
         super()._begin(request_id, self._loopback.paths.translate(request))
@@ -194,14 +195,19 @@ class WineClient(Client):
         self._send(encode_reply(request_id, reply), ())
 
 
-def _processes_with(address: tuple[str, int]) -> list[int]:
-    """The processes that have the socket of this IPv4 address open, without the wineserver, which has all sockets of
-    its prefix."""
-    local = b"%08X:%04X" % (int.from_bytes(socket.inet_aton(address[0]), "little"), address[1])
+def processes_with(local: tuple[str, int], remote: tuple[str, int]) -> list[int]:
+    """The processes that have the socket with these two IPv4 addresses open, without the wineserver, which has all
+    sockets of its prefix. Linux gives one local port to several connections, if they are to different addresses."""
+    wanted = [_kernel_format(local), _kernel_format(remote)]
     with open("/proc/net/tcp", "rb") as file:
         rows = [line.split() for line in file.readlines()[1:]]
-    sockets = {f"socket:[{int(row[9])}]" for row in rows if row[1] == local}
+    sockets = {f"socket:[{int(row[9])}]" for row in rows if row[1:3] == wanted}
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _has_open(pid, sockets)]
+
+
+def _kernel_format(address: tuple[str, int]) -> bytes:
+    """As in /proc/net/tcp."""
+    return b"%08X:%04X" % (int.from_bytes(socket.inet_aton(address[0]), "little"), address[1])
 
 
 def _has_open(pid: int, sockets: set[str]) -> bool:
