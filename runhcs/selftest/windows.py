@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import win32security
 
 from runhcs.installation import NAME
+from runhcs.selftest.client_pipe import ClientPipe
 from runhcs.selftest.node import Node, NodeError
 from runhcs.shim_driver import remove_tree
-from shim.platform.windows import endpoint
 from shim.platform.windows.pipe import PipeStream, dial
 
 if TYPE_CHECKING:
@@ -87,33 +87,10 @@ def _parents(layer: str) -> list[str]:
 # Stdio.
 
 
-class _Pipe:
-    """The client's end of a stream: the name exists before Create, and the shim connects to it."""
-
+class _Pipe(ClientPipe):
     def __init__(self, directory: Path, name: str) -> None:
         del directory
-        self.path = rf"\\.\pipe\{name}"
-        pipe = endpoint.ListeningPipe(self.path, endpoint.create(self.path, first=True))
-        self._listener = endpoint.Listener(pipe)
-        self._stream: PipeStream | None = None
-
-    def _accept(self) -> PipeStream:
-        if self._stream is None:
-            self._stream = self._listener.accept()
-        return self._stream
-
-    def stop(self) -> None:
-        """End an accept or a read in another thread."""
-        self._listener.close()
-        if self._stream is not None:
-            self._stream.close()
-
-    def close(self) -> None:
-        self.stop()
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.release()
-        self._listener.release()
+        super().__init__(name)
 
 
 class OutputPipe(_Pipe):
@@ -122,7 +99,7 @@ class OutputPipe(_Pipe):
     def read(self, is_closed: Event) -> bytes:
         """The next data; b"" at the end, and after `stop`."""
         try:
-            return b"" if is_closed.is_set() else self._accept().recv(1 << 16)
+            return b"" if is_closed.is_set() else self.accept().recv(1 << 16)
         except OSError:
             if is_closed.is_set():
                 return b""
@@ -133,7 +110,7 @@ class InputPipe(_Pipe):
     """The writing end of stdin."""
 
     def write(self, data: bytes) -> None:
-        stream = self._accept()
+        stream = self.accept()
         for start in range(0, len(data), 1 << 15):
             stream.sendall(data[start : start + (1 << 15)])
 

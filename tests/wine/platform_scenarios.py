@@ -16,6 +16,7 @@ from typing import Any
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
+from runhcs.selftest.client_pipe import ClientPipe  # noqa: E402
 from runhcs.shim_driver import REMOVE_SECONDS, remove_tree  # noqa: E402
 from runhcs.task_client import TaskClient  # noqa: E402
 from shim.api.task import DeleteResponse  # noqa: E402
@@ -341,6 +342,49 @@ def squatted_log(program: str, directory: str) -> Any:
     return {"status": status, "gone": gone}
 
 
+def departed_clients(program: str, directory: str) -> Any:
+    """Two shims that leave before their connection is accepted: one has written, the other was to read."""
+    written, unread = ClientPipe("departed-output"), ClientPipe("departed-input")
+    shim = endpoint.connect(written.path, TIMEOUT)
+    shim.sendall(b"the last words")
+    shim.release()
+    endpoint.connect(unread.path, TIMEOUT).release()
+    stream = written.accept()
+    found = [stream.recv(100).decode(), stream.recv(100).decode()]
+    try:
+        unread.accept().sendall(b"input")
+        failed = False
+    except OSError:
+        failed = True
+    for pipe in (written, unread):
+        pipe.close()
+    return {"read": found, "failed": failed}
+
+
+def stopped_accept(program: str, directory: str) -> Any:
+    """A pipe that is stopped while it waits for a shim, and before."""
+    errors: list[str] = []
+    pipe, early = ClientPipe("stopped"), ClientPipe("stopped-early")
+
+    def accept(one: ClientPipe) -> None:
+        try:
+            one.accept()
+        except OSError as error:
+            errors.append(str(error))
+
+    waiting = threading.Thread(target=accept, args=(pipe,), daemon=True)
+    waiting.start()
+    _eventually(lambda: pipe.is_waiting)
+    pipe.stop()
+    waiting.join(TIMEOUT)
+    ended = not waiting.is_alive()
+    early.stop()
+    accept(early)
+    for one in (pipe, early):
+        one.close()
+    return {"ended": ended, "errors": errors}
+
+
 def variables(program: str, directory: str) -> Any:
     """Lookup of environment variables in several spellings."""
     code = "from shim.platform.windows import files; print(*map(files.environment, ('SYSTEMROOT', 'oTHER', 'NONE')))"
@@ -396,6 +440,6 @@ def etw_events(program: str, directory: str) -> Any:
 if __name__ == "__main__":
     main(
         file_log, binary_log, binary_log_missing, long_paths, long_bundle, error_mode, restored_error_mode,
-        planted_library, read_directory, other_libraries, job_pipes, log_pipe, redialled, squatted_log, variables,
-        etw_events,
+        planted_library, read_directory, other_libraries, job_pipes, log_pipe, redialled, squatted_log,
+        departed_clients, stopped_accept, variables, etw_events,
     )  # fmt: skip

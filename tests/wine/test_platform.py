@@ -150,6 +150,17 @@ def test_unhandled_exception_is_dumped_once(machine: Machine, crash_libraries: t
     assert "crash_driver.py" in dump, "the stack"
 
 
+def test_stream_of_a_shim_that_has_left(machine: Machine) -> None:
+    result = drive(machine, "departed_clients")
+    assert result == {"read": ["the last words", ""], "failed": True}
+
+
+def test_stop_ends_the_wait_for_a_shim(machine: Machine) -> None:
+    result = drive(machine, "stopped_accept")
+    assert result["ended"] and len(result["errors"]) == 2
+    assert all("closed" in error for error in result["errors"])
+
+
 def test_environment_lookup_ignores_case(machine: Machine) -> None:
     """`SystemRoot`, say, without which many programs do not start."""
     result = drive(machine, "variables")
