@@ -61,10 +61,12 @@ class DriverProcess:
     def _expect(self, line: bytes) -> None:
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
+        readable = select.poll()  # select() takes no descriptor above 1023, which a long campaign has
+        readable.register(descriptor, select.POLLIN)
         deadline = time.monotonic() + TIMEOUT
         while line not in self._output:
             has_exited = self._process.poll() is not None  # although a shim may hold its output
-            if not select.select([descriptor], [], [], POLL_SECONDS)[0]:
+            if not readable.poll(POLL_SECONDS * 1000):
                 if has_exited:
                     raise DriverError(f"the driver has exited: {self._output.decode(errors='replace')}")
                 if time.monotonic() > deadline:
