@@ -42,6 +42,7 @@ LINUX = "Message types for Linux clients"
 RACES = "Races"
 DELETE = "`delete` releases the ledger and returns the real exit status"
 CLEANED_UP = "A failed Create is cleaned up"
+SENT_AGAIN = "Events are sent again after a restart of containerd"
 EXECS_FIRST = "Execs are terminated before the container is shut down"
 NAMESPACE = "A namespace is deleted through HCN"
 GUEST_NETWORK = "The guest receives the resource type on removal"
@@ -334,21 +335,36 @@ EXPECTED = (
         DELETE, r"hcs - Hcs(SetComputeSystemCallback|TerminateComputeSystem) <id>", given=(r"answer delete-cmd OK",)
     ),
     Expected(
-        "Events are sent again after a restart of containerd",
+        SENT_AGAIN,
         r"answer events: it is \[(.*)\], here \[\1, .*\]",
         given=(r"restart of containerd",),
     ),
     # Its event did not reach containerd. The exec exists nevertheless.
     Expected(
-        "Events are sent again after a restart of containerd",
+        SENT_AGAIN,
         r"answer Exec\(.*\): code Unknown, here OK",
         given=(r"restart of containerd",),
     ),
     Expected(
-        "Events are sent again after a restart of containerd",
+        SENT_AGAIN,
         r"answer events: it is \[(.*), (.*)\], here \[\1, \"/tasks/exec-added\", \2\]",
         given=(r"restart of containerd", r"answer Exec\(.*\) Unknown"),
     ),
+    # containerd had got it, but the response was lost.
+    Expected(
+        SENT_AGAIN,
+        r"answer events: it is \[(?P<before>(.*, )?(?P<event>\"/tasks/\w+\"))(?P<after>.*)\], "
+        r"here \[(?P=before), (?P=event)(?P=after)\]",
+        given=(r"restart of containerd",),
+    ),
+    Expected(
+        SENT_AGAIN,
+        r"answer event contents: \w+\.(\w+ again is .*, not in theirs"
+        r"|order is \"(?P<before>(.* )?(?P<event>\w+))(?P<after>.*)\", here \"(?P=before) (?P=event)(?P=after)\")",
+        given=(r"restart of containerd",),
+    ),
+    # The event of a deletion did not reach containerd. The container is deleted nevertheless.
+    Expected(SENT_AGAIN, rf"answer {MORE_EVENTS}", given=(r"restart of containerd", r"answer Delete\(\) Unknown")),
     Expected(
         "CloseIO does not discard input",
         r"answer io\(.*\): stdout is \"\", here \"line one.*line two.*\"",
