@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from shim.platform.windows import endpoint
-from shim.platform.windows.pipe import ERROR_NO_DATA, ERROR_OPERATION_ABORTED, PipeStream
+from shim.platform.windows.pipe import ENDED, ERROR_NO_DATA, ERROR_OPERATION_ABORTED, PipeStream
 
 if TYPE_CHECKING:
     from _winapi import Overlapped
@@ -30,10 +30,6 @@ class ClientPipe:
         self._stopped = False
         self._is_connected = False
         self._waiting: Overlapped | None = None
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._waiting is not None
 
     def accept(self) -> PipeStream:
         """Raises OSError after `stop`."""
@@ -54,6 +50,10 @@ class ClientPipe:
                 raise
         try:
             _, code = self._waiting.GetOverlappedResult(True)
+        except OSError as error:
+            if error.winerror not in ENDED:
+                raise
+            code = 0  # it connected and left at once
         finally:
             self._waiting = None
         if code:

@@ -374,7 +374,7 @@ def stopped_accept(program: str, directory: str) -> Any:
 
     waiting = threading.Thread(target=accept, args=(pipe,), daemon=True)
     waiting.start()
-    _eventually(lambda: pipe.is_waiting)
+    _eventually(lambda: pipe._waiting is not None)
     pipe.stop()
     waiting.join(TIMEOUT)
     ended = not waiting.is_alive()
